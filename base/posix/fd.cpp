@@ -1,0 +1,74 @@
+#include "base/posix/fd.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace muster::posix {
+
+void Fd::reset(int raw) noexcept {
+  if (raw_ >= 0) ::close(raw_);
+  raw_ = raw;
+}
+
+std::string errno_text(int error) {
+  char buffer[128];
+  return ::strerror_r(error, buffer, sizeof buffer);
+}
+
+Error errno_error(int error, std::string act) {
+  Errc code = Errc::Internal;
+  switch (error) {
+    case ENOENT:
+    case ESRCH:
+      code = Errc::NotFound;
+      break;
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+    case ENOMEM:
+    case ENOSPC:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EPIPE:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      code = Errc::Unavailable;
+      break;
+    case ETIMEDOUT:
+      code = Errc::Timeout;
+      break;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ENOTDIR:
+    case EISDIR:
+    case ENOEXEC:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case E2BIG:
+    case EADDRINUSE:
+    case EADDRNOTAVAIL:
+    case EINVAL:
+      code = Errc::InvalidArgument;
+      break;
+    default:
+      break;
+  }
+  return Error{code, std::move(act) + ": " + errno_text(error)};
+}
+
+Result<Fd> duplicate(int fd) {
+  const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  if (copy < 0) return pass(errno_error(errno, "duplicate descriptor " + std::to_string(fd)));
+  return Fd(copy);
+}
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return pass(errno_error(errno, "make a pipe"));
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+}  // namespace muster::posix
