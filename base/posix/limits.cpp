@@ -1,0 +1,52 @@
+#include "base/posix/limits.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "base/posix/cgroup.hpp"
+
+namespace muster::posix {
+
+rlimit raise_open_file_limit() {
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  rlimit raised = before;
+  raised.rlim_cur = raised.rlim_max;
+  if (before.rlim_cur != before.rlim_max) ::setrlimit(RLIMIT_NOFILE, &raised);
+  return before;
+}
+
+std::string explain_process_limit() {
+  for (const auto& group : cgroups_of(::getpid(), "pids")) {
+    const auto limit = first_line(group.folder + "/pids.max");
+    const auto current = first_line(group.folder + "/pids.current");
+    if (limit.empty() || limit == "max" || current.empty()) continue;
+    if (std::strtoull(current.c_str(), nullptr, 10) >= std::strtoull(limit.c_str(), nullptr, 10)) {
+      return "; the limit pids.max of cgroup " + group.name + " is reached (" + limit + ")";
+    }
+  }
+  rlimit own{};
+  if (::getuid() != 0 && ::getrlimit(RLIMIT_NPROC, &own) == 0 && own.rlim_cur != RLIM_INFINITY) {
+    return "; this user's limit on processes (ulimit -u) is " + std::to_string(own.rlim_cur);
+  }
+  const auto pid_max = first_line("/proc/sys/kernel/pid_max");
+  const auto threads_max = first_line("/proc/sys/kernel/threads-max");
+  if (pid_max.empty() || threads_max.empty()) return {};
+  return "; the system's limits are kernel.pid_max = " + pid_max + " and kernel.threads-max = " + threads_max;
+}
+
+std::uint32_t usable_cpus() {
+  // The mask's size is the kernel's: grown until it is accepted.
+  for (int cpus = CPU_SETSIZE; cpus <= 1 << 20; cpus *= 2) {
+    const auto size = CPU_ALLOC_SIZE(cpus);
+    std::vector<unsigned char> bytes(size);
+    auto* mask = reinterpret_cast<cpu_set_t*>(bytes.data());
+    if (::sched_getaffinity(0, size, mask) == 0) return static_cast<std::uint32_t>(CPU_COUNT_S(size, mask));
+  }
+  return 1;
+}
+
+}  // namespace muster::posix

@@ -1,0 +1,146 @@
+#include "base/posix/process_tree.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "base/posix/fd.hpp"
+#include "base/posix/process.hpp"
+
+namespace muster::posix {
+namespace {
+
+/// How long the kernel may take to deliver a SIGKILL before the tree is walked again for newcomers.
+constexpr timespec kSweepInterval{.tv_sec = 0, .tv_nsec = 5'000'000};
+
+/// Reads a small /proc file whole; empty on any error.
+std::string read_small(const char* path) {
+  const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  std::string text;
+  char buffer[4096];
+  while (fd) {
+    const auto size = ::read(fd.get(), buffer, sizeof buffer);
+    if (size <= 0) break;
+    text.append(buffer, static_cast<std::size_t>(size));
+  }
+  return text;
+}
+
+/// Parent of a process by /proc/PID/stat; 0 when it is gone.
+int parent_of(int pid) {
+  const auto stat = read_small(("/proc/" + std::to_string(pid) + "/stat").c_str());
+  const auto name_end = stat.rfind(')');  // The name may hold anything.
+  if (name_end == std::string::npos || name_end + 4 >= stat.size()) return 0;
+  return std::atoi(stat.c_str() + name_end + 4);
+}
+
+void append_children(int pid, std::vector<int>& found) {
+  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+  DIR* folder = ::opendir(tasks.c_str());
+  if (folder == nullptr) return;
+  while (const dirent* entry = ::readdir(folder)) {
+    if (entry->d_name[0] == '.') continue;
+    const auto children = read_small((tasks + "/" + entry->d_name + "/children").c_str());
+    const char* cursor = children.c_str();
+    for (char* end = nullptr;; cursor = end) {
+      const long child = std::strtol(cursor, &end, 10);
+      if (end == cursor) break;
+      found.push_back(static_cast<int>(child));
+    }
+  }
+  ::closedir(folder);
+}
+
+/// For kernels without /proc/PID/task/TID/children: one pass over all processes.
+std::vector<int> descendants_by_scan(int root) {
+  std::multimap<int, int> children;
+  DIR* proc = ::opendir("/proc");
+  if (proc == nullptr) return {};
+  while (const dirent* entry = ::readdir(proc)) {
+    const int pid = std::atoi(entry->d_name);
+    if (pid > 0) children.emplace(parent_of(pid), pid);
+  }
+  ::closedir(proc);
+  std::vector<int> found;
+  for (std::size_t next = 0, parent = static_cast<std::size_t>(root);; parent = static_cast<std::size_t>(found[next++])) {
+    const auto [first, last] = children.equal_range(static_cast<int>(parent));
+    for (auto it = first; it != last; ++it) found.push_back(it->second);
+    if (next == found.size()) return found;
+  }
+}
+
+}  // namespace
+
+void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
+
+std::vector<int> descendants() {
+  static const bool kernel_lists_children =
+      ::access(("/proc/self/task/" + std::to_string(::getpid()) + "/children").c_str(), R_OK) == 0;
+  if (!kernel_lists_children) return descendants_by_scan(::getpid());
+  std::vector<int> found;
+  append_children(::getpid(), found);
+  for (std::size_t next = 0; next < found.size(); ++next) append_children(found[next], found);
+  return found;
+}
+
+std::size_t signal_descendants(int signal) {
+  const auto pids = descendants();
+  for (const int pid : pids) {
+    const auto pidfd = open_pidfd(pid);
+    // Between the walk and the line above the number may have gone to a process that is none of ours. A process whose
+    // parent is one of ours, or we, is.
+    if (!pidfd) continue;
+    const int parent = parent_of(pid);
+    bool ours = parent == ::getpid();
+    for (const int other : pids) ours = ours || other == parent;
+    if (ours) ::syscall(SYS_pidfd_send_signal, pidfd->get(), signal, nullptr, 0);
+  }
+  return pids.size();
+}
+
+int ended_child() {
+  siginfo_t info{};
+  if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return 0;
+  return info.si_pid;
+}
+
+void reap_orphan(int pid) { ::waitpid(pid, nullptr, WNOHANG); }
+
+bool has_children() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+std::vector<int> end_descendants(Duration patience) {
+  sigset_t child_ended, before;
+  ::sigemptyset(&child_ended);
+  ::sigaddset(&child_ended, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &child_ended, &before);
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  std::vector<int> left;
+  while (true) {
+    signal_descendants(SIGKILL);
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    if (!has_children()) break;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      left = descendants();
+      break;
+    }
+    ::sigtimedwait(&child_ended, nullptr, &kSweepInterval);
+  }
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  return left;
+}
+
+}  // namespace muster::posix
