@@ -1,0 +1,116 @@
+#pragma once
+
+#include "base/endpoint.hpp"
+#include "base/ids.hpp"
+#include "base/log/log.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace muster::launcher {
+
+/// The environment variables that main read, by name.
+using Environment = std::map<std::string, std::string>;
+
+/// What the machine has. Asked only when a flag wants to know: looking costs start-up time.
+struct Machine {
+  std::function<std::uint32_t()> cpus;            ///< In our affinity mask.
+  std::function<std::uint32_t()> nvidia_devices;  ///< Device files /dev/nvidia0, /dev/nvidia1...
+};
+
+/// Which of a worker's streams something is done to.
+enum class Streams : std::uint8_t { None = 0, Out = 1, Err = 2, Both = 3 };
+
+/// Streams by local rank, as `--redirects` and `--tee` say: the same for everyone, or for the named
+/// ranks only.
+struct StreamMap {
+  Streams everyone = Streams::None;
+  std::map<LocalRank, Streams> named;
+
+  [[nodiscard]] Streams of(LocalRank rank) const {
+    const auto found = named.find(rank);
+    return found == named.end() ? everyone : found->second;
+  }
+  friend bool operator==(const StreamMap&, const StreamMap&) = default;
+};
+
+/// Who hosts the store at which the workers meet.
+enum class WorkerStore { Agent, Torch };
+
+/// Whether, and in which spelling, a worker gets `--local_rank=N` before its own arguments.
+enum class PassLocalRank { No, Underscore, Dash };
+
+/// How the user asked that the program be run.
+enum class ProgramKind {
+  Script,    ///< Python where it is Python, else as it is: resolve_program decides.
+  Module,    ///< -m
+  NoPython,  ///< --no-python
+  RunPath,   ///< --run-path
+};
+
+/// A command line that makes sense, with defaults and variables filled in.
+struct Options {
+  std::uint32_t nproc = 1;   ///< Workers on this node; at least 1.
+  std::string nproc_origin;  ///< Where that number comes from: `--nproc-per-node gpu`, `default`.
+  std::uint32_t max_restarts = 0;
+  bool standalone = false;
+
+  /// The job's id; nullopt: main makes a random one. Any bytes: a folder is named by folder_name()
+  /// of it.
+  std::optional<std::string> rdzv_id;
+  std::string role = "default";
+
+  /// Where the worker store listens. Port 0: any free one. The host may be a name.
+  Endpoint master{.host = "127.0.0.1", .port = 0};
+  WorkerStore worker_store = WorkerStore::Agent;
+
+  std::optional<std::string> log_dir;  ///< Not empty.
+  StreamMap redirects;                 ///< To files.
+  StreamMap tee;                       ///< To files and, with a prefix, to our own streams.
+  std::optional<std::set<LocalRank>>
+      local_ranks_filter;  ///< Whose output may reach our own streams; nullopt: all.
+
+  Duration shutdown_timeout =
+      std::chrono::seconds(30);  ///< Between a worker's stop signal and SIGKILL.
+
+  ProgramKind program_kind = ProgramKind::Script;
+  std::string script;                    ///< File, module or program, as it was typed.
+  std::vector<std::string> script_args;  ///< Untouched bytes.
+  PassLocalRank pass_local_rank = PassLocalRank::No;
+  std::string invoked_as;  ///< argv[0]: a Python beside it is preferred.
+
+  spdlog::level::level_enum log_level = spdlog::level::info;
+  std::vector<std::string>
+      notices;  ///< For the user, one line each: what has no meaning, or not the meaning hoped for.
+};
+
+/// The process is to print this and end.
+struct ExitNow {
+  int code = 0;
+  std::string out;  ///< For stdout.
+  std::string err;  ///< For stderr; ends in `muster: error: ...` where `code` is 2.
+};
+
+/// Reads the command line (argv[0] included) and the variables that stand for flags, as
+/// docs/reference/flags.md says. Any bytes are welcome; nothing after the script is looked at.
+[[nodiscard]] std::variant<Options, ExitNow> parse_command_line(std::span<const std::string> argv,
+                                                                const Environment& environment,
+                                                                const Machine& machine);
+
+/// What is printed for a command line that makes no sense, or names a program that can't be run:
+/// exit code 2.
+[[nodiscard]] ExitNow usage_error(const std::string& message);
+
+/// A job's id as part of a file name: whatever could leave the folder, hide in it, be too long or
+/// upset a terminal becomes `_`. Two ids may have the same name.
+[[nodiscard]] std::string folder_name(std::string_view job_id);
+
+}  // namespace muster::launcher
