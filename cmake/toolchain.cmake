@@ -23,10 +23,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # g++ 12 at -O3 sees an overlap in `"literal" + string`, where none can be (GCC bug 105651).
   target_compile_options(muster_warnings INTERFACE -Wno-restrict)
 endif()
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # When it optimises, g++ 12 takes the sum of a literal and a std::string for overlapping memory.
-  target_compile_options(muster_warnings INTERFACE -Wno-restrict)
-endif()
 if(MUSTER_SANITIZE STREQUAL "thread")
   # Boost's headers use fences, which g++ says TSan does not model.
   target_compile_options(muster_warnings INTERFACE -Wno-tsan)
