@@ -1,32 +1,36 @@
 #include "base/posix/tcp_stream.hpp"
 
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 
 namespace muster::posix {
 namespace {
 
-/// Whatever broke a connection is Unavailable, ETIMEDOUT of the kernel included: Timeout is for our deadlines.
+/// Whatever broke a connection is Unavailable, ETIMEDOUT of the kernel included: Timeout is for our
+/// deadlines.
 Error broken(int error) { return {Errc::Unavailable, errno_text(error)}; }
 
-/// The longest single poll(2): far below what its int of milliseconds can hold; the loop below goes on.
+/// The longest single poll(2): far below what its int of milliseconds can hold; the loop below goes
+/// on.
 constexpr std::chrono::milliseconds kLongestPoll = std::chrono::hours(1);
 
-/// Until the socket is ready for `events` (or broken: the next call on it tells how), or the deadline has passed.
+/// Until the socket is ready for `events` (or broken: the next call on it tells how), or the
+/// deadline has passed.
 Result<void> wait_for(int socket, short events, TimePoint deadline) {
   for (;;) {
     const auto now = std::chrono::steady_clock::now();
-    const auto left = deadline <= now ? std::chrono::milliseconds(0)
-                                      : std::min(kLongestPoll, std::chrono::ceil<std::chrono::milliseconds>(
-                                                                   std::min<Duration>(deadline - now, kLongestPoll)));
+    const auto left =
+        deadline <= now
+            ? std::chrono::milliseconds(0)
+            : std::min(kLongestPoll, std::chrono::ceil<std::chrono::milliseconds>(
+                                         std::min<Duration>(deadline - now, kLongestPoll)));
     pollfd entry{.fd = socket, .events = events, .revents = 0};
     const int ready = ::poll(&entry, 1, static_cast<int>(left.count()));
     if (ready > 0) return {};
@@ -103,7 +107,8 @@ Result<std::size_t> TcpStream::receive(std::span<char> room, TimePoint deadline)
     const auto got = ::recv(socket_.get(), room.data(), room.size(), 0);
     if (got >= 0) return static_cast<std::size_t>(got);
     if (errno == EAGAIN) {
-      if (auto ready = wait_for(socket_.get(), POLLIN, deadline); !ready) return pass(ready.error());
+      if (auto ready = wait_for(socket_.get(), POLLIN, deadline); !ready)
+        return pass(ready.error());
     } else if (errno != EINTR) {
       return pass(broken(errno));
     }

@@ -1,28 +1,28 @@
 #pragma once
 
+#include "base/ids.hpp"
+#include "base/posix/fd.hpp"
+#include "base/posix/socket.hpp"
+
 #include <cstddef>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "base/ids.hpp"
-#include "base/posix/fd.hpp"
-#include "base/posix/socket.hpp"
-
 namespace muster::posix {
 
-/// Every address of a host, of both families, in the system's order of preference. A numeric host is taken as it is,
-/// without a look-up. A name goes through the system's resolver, which keeps to its own time limits (resolv.conf), not
-/// to a deadline of ours: callers that can't afford that pass numbers. An unknown name is NotFound, a resolver that did
-/// not answer is Unavailable.
+/// Every address of a host, of both families, in the system's order of preference. A numeric host
+/// is taken as it is, without a look-up. A name goes through the system's resolver, which keeps to
+/// its own time limits (resolv.conf), not to a deadline of ours: callers that can't afford that
+/// pass numbers. An unknown name is NotFound, a resolver that did not answer is Unavailable.
 [[nodiscard]] Result<std::vector<SocketAddress>> resolve(const Endpoint& endpoint);
 
-/// A connected TCP socket whose calls block until a deadline; without threads, signals (MSG_NOSIGNAL) or Asio, for
-/// programs that own no loop. Move-only; one thread at a time.
+/// A connected TCP socket whose calls block until a deadline; without threads, signals
+/// (MSG_NOSIGNAL) or Asio, for programs that own no loop. Move-only; one thread at a time.
 ///
-/// Each call tries first and looks at the deadline only if it would have to wait: one that lies in the past still takes
-/// what is there. Errors hold the bare cause, for the caller to put its act in front: Timeout when the deadline passed,
-/// else Unavailable.
+/// Each call tries first and looks at the deadline only if it would have to wait: one that lies in
+/// the past still takes what is there. Errors hold the bare cause, for the caller to put its act in
+/// front: Timeout when the deadline passed, else Unavailable.
 class TcpStream {
  public:
   [[nodiscard]] static Result<TcpStream> connect(const SocketAddress& address, TimePoint deadline);
@@ -33,7 +33,8 @@ class TcpStream {
   /// Waits for at least one byte and returns how many were read; 0: the peer has closed.
   [[nodiscard]] Result<std::size_t> receive(std::span<char> room, TimePoint deadline);
 
-  /// Whether nothing has come and the peer has not closed: what a connection without an open request should be.
+  /// Whether nothing has come and the peer has not closed: what a connection without an open
+  /// request should be.
   [[nodiscard]] bool is_quiet() const noexcept;
 
  private:
