@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""Who may include and call what: the boundaries between the folders, kept by a search through the sources.
+"""Who may include and call what: the boundaries between the folders, kept by a search through the
+sources.
 
-The cores stay pure (no system call, clock, thread, lock, log or randomness), system calls stay in base/posix, the
-environment and randomness are read by main.cpp, and each folder includes only what lies below it.
+The cores stay pure (no system call, clock, thread, lock, log or randomness), system calls stay in
+base/posix, the environment and randomness are read by main.cpp, and each folder includes only what
+lies below it.
 """
 
 import pathlib
@@ -12,7 +14,13 @@ import unittest
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("base", "rendezvous", "agent", "launcher", "worker_sdk")  # Ours; tests and examples may do more.
+FOLDERS = (
+    "base",
+    "rendezvous",
+    "agent",
+    "launcher",
+    "worker_sdk",
+)  # Ours; tests and examples may do more.
 ANY_INCLUDE = r'^\s*#\s*include\s*[<"]'
 
 
@@ -45,7 +53,8 @@ RULES = (
     Rule(
         "cores include the standard library, base and themselves only",
         CORES,
-        ANY_INCLUDE + r"(?![a-z_]+>|base/[a-z_]+\.hpp\"|rendezvous/core/|agent/core/|[a-z_]+\.hpp\")",
+        ANY_INCLUDE
+        + r"(?![a-z_]+>|base/[a-z_]+\.hpp\"|rendezvous/core/|agent/core/|[a-z_]+\.hpp\")",
         ("agent/core/group.hpp", "#include <boost/asio/io_context.hpp>"),
         ("agent/core/group.hpp", '#include "base/ids.hpp"'),
     ),
@@ -59,15 +68,16 @@ RULES = (
     Rule(
         "cores know no thread, lock, file or stream",
         CORES,
-        r"^\s*#\s*include\s*<(thread|mutex|shared_mutex|condition_variable|future|atomic|semaphore|stop_token|"
-        r"filesystem|fstream|iostream|cstdio)>",
+        r"^\s*#\s*include\s*<(thread|mutex|shared_mutex|condition_variable|future|atomic|"
+        r"semaphore|stop_token|filesystem|fstream|iostream|cstdio)>",
         ("rendezvous/core/round.cpp", "#include <mutex>"),
         ("rendezvous/core/round.cpp", "#include <map>"),
     ),
     Rule(
         "cores read no clock and no randomness: both are passed in",
         CORES,
-        r"_clock::now\(|\brandom_device\b|\bclock_gettime\b|\bgetenv\b|\bs?rand\(|\btime\((nullptr|NULL|0)\)",
+        r"_clock::now\(|\brandom_device\b|\bclock_gettime\b|\bgetenv\b|\bs?rand\(|"
+        r"\btime\((nullptr|NULL|0)\)",
         ("agent/core/group.cpp", "const auto now = std::chrono::steady_clock::now();"),
         ("agent/core/group.cpp", "std::chrono::steady_clock::time_point now;"),
     ),
@@ -81,8 +91,10 @@ RULES = (
     Rule(
         "headers of system calls are included in base/posix only",
         r"^(?!base/posix/)",
-        ANY_INCLUDE + r"(unistd|fcntl|poll|sched|spawn|dirent|netdb|pthread|signal|ifaddrs|linux/[a-z/_]+|"
-        r"sys/(epoll|eventfd|file|ioctl|mman|pidfd|prctl|sendfile|signalfd|socket|stat|syscall|timerfd|uio|wait))\.h",
+        ANY_INCLUDE
+        + r"(unistd|fcntl|poll|sched|spawn|dirent|netdb|pthread|signal|ifaddrs|linux/[a-z/_]+|"
+        r"sys/(epoll|eventfd|file|ioctl|mman|pidfd|prctl|sendfile|signalfd|socket|"
+        r"stat|syscall|timerfd|uio|wait))\.h",
         ("rendezvous/store/server.cpp", "#include <sys/epoll.h>"),
         ("rendezvous/store/server.cpp", "#include <netinet/in.h>"),  # For the shape of an address.
     ),
@@ -120,8 +132,17 @@ RULES = (
     may_include("rendezvous/store_client", "base"),
     may_include("agent/core", "base"),
     may_include("rendezvous/client", "base"),
-    may_include("rendezvous/server", "rendezvous/core", "rendezvous/store", "rendezvous/client", "base"),
-    may_include("agent/run", "agent/core", "rendezvous/client", "rendezvous/store", "rendezvous/store_client", "base"),
+    may_include(
+        "rendezvous/server", "rendezvous/core", "rendezvous/store", "rendezvous/client", "base"
+    ),
+    may_include(
+        "agent/run",
+        "agent/core",
+        "rendezvous/client",
+        "rendezvous/store",
+        "rendezvous/store_client",
+        "base",
+    ),
     may_include("launcher", "agent/run", "agent/core", "rendezvous", "base"),
 )
 
@@ -143,7 +164,11 @@ def findings() -> list[str]:
     for path in sources():
         name = path.relative_to(ROOT).as_posix()
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            found += [f"{name}:{number}: {rule.says}: {line.strip()}" for rule in RULES if breaks(rule, name, line)]
+            found += [
+                f"{name}:{number}: {rule.says}: {line.strip()}"
+                for rule in RULES
+                if breaks(rule, name, line)
+            ]
     return found
 
 

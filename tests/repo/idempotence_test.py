@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A second `./x` installs nothing and rebuilds nothing: dpkg's files and the virtual environment stay as they are, and
-ninja sees no work in any build that `./x` has made."""
+"""A second `./x` installs nothing and rebuilds nothing: dpkg's files and the virtual environment
+stay as they are, and ninja sees no work in any build that `./x` has made."""
 
 import hashlib
 import os
@@ -10,14 +10,21 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PRESETS = ("dev", "tsan", "release", "fuzz")
-INSTALLED = ("/var/lib/dpkg/status", "/var/log/dpkg.log", "/var/log/apt/history.log", "/var/lib/apt/lists")
+INSTALLED = (
+    "/var/lib/dpkg/status",
+    "/var/log/dpkg.log",
+    "/var/log/apt/history.log",
+    "/var/lib/apt/lists",
+)
 DEADLINE = 280  # Seconds: below ctest's own.
 
 
 def run(*command: str | pathlib.Path) -> str:
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE)
     if result.returncode != 0:
-        raise AssertionError(f"{command} exited {result.returncode}:\n{result.stdout}{result.stderr}")
+        raise AssertionError(
+            f"{command} exited {result.returncode}:\n{result.stdout}{result.stderr}"
+        )
     return result.stdout
 
 
@@ -28,13 +35,17 @@ def installed() -> dict[str, str]:
         if name.is_file():
             state[str(name)] = hashlib.sha256(name.read_bytes()).hexdigest()
         elif name.is_dir():
-            state[str(name)] = str(sorted((entry.name, entry.stat().st_mtime_ns) for entry in name.iterdir()))
+            state[str(name)] = str(
+                sorted((entry.name, entry.stat().st_mtime_ns) for entry in name.iterdir())
+            )
     return state
 
 
 def programs(build: pathlib.Path) -> dict[str, int]:
     """Every file that building makes, and when it was made."""
-    files = (path for path in build.rglob("*") if path.suffix in (".o", ".a") or os.access(path, os.X_OK))
+    files = (
+        path for path in build.rglob("*") if path.suffix in (".o", ".a") or os.access(path, os.X_OK)
+    )
     return {str(path): path.stat().st_mtime_ns for path in files if path.is_file()}
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""tests/tools/sanitized.sh loses no report: of a grandchild, with its stderr closed, whose failure nobody looks at."""
+"""tests/tools/sanitized.sh loses no report: of a grandchild, with its stderr closed, whose failure
+nobody looks at."""
 
 import pathlib
 import subprocess
@@ -13,7 +14,10 @@ DEADLINE = 60  # Seconds, for a program that takes milliseconds.
 
 FAULTS = {
     "address": ("heap-use-after-free", "int main() { int* p = new int(1); delete p; return *p; }"),
-    "undefined": ("signed integer overflow", "int main(int n, char**) { int x = 2147483647; return (x += n) == 0; }"),
+    "undefined": (
+        "signed integer overflow",
+        "int main(int n, char**) { int x = 2147483647; return (x += n) == 0; }",
+    ),
     "thread": (
         "data race",
         "#include <thread>\nint x; int main() { std::thread t([] { ++x; }); ++x; t.join(); }",
@@ -34,13 +38,28 @@ class Sanitized(unittest.TestCase):
         program = self.folder / "program"
         flag = "address" if sanitizer == "leak" else sanitizer
         subprocess.run(
-            ["g++", "-g1", f"-fsanitize={flag}", "-fno-sanitize-recover=all", "-x", "c++", "-", "-o", program],
-            input=source, text=True, check=True, timeout=DEADLINE,
+            [
+                "g++",
+                "-g1",
+                f"-fsanitize={flag}",
+                "-fno-sanitize-recover=all",
+                "-x",
+                "c++",
+                "-",
+                "-o",
+                program,
+            ],
+            input=source,
+            text=True,
+            check=True,
+            timeout=DEADLINE,
         )
         swallow = 'sh -c "$0 >/dev/null 2>&1; true"; exit 0'
         return subprocess.run(
             [SANITIZED, self.folder / "reports", "sh", "-c", swallow, program],
-            capture_output=True, text=True, timeout=DEADLINE,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
         )
 
     def test_a_hidden_report_fails_the_run_and_is_shown(self):
@@ -55,7 +74,9 @@ class Sanitized(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
 
     def test_the_exit_code_of_the_command_is_kept(self):
-        result = subprocess.run([SANITIZED, self.folder / "reports", "sh", "-c", "exit 7"], timeout=DEADLINE)
+        result = subprocess.run(
+            [SANITIZED, self.folder / "reports", "sh", "-c", "exit 7"], timeout=DEADLINE
+        )
         self.assertEqual(result.returncode, 7)
 
 

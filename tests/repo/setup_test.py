@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""`./x setup` asks for what is missing and for nothing else, and says what to do where it may not install. Package tools
-are played by scripts that write down how they were called."""
+"""`./x setup` asks for what is missing and for nothing else, and says what to do where it may not
+install. Package tools are played by scripts that write down how they were called."""
 
 import os
 import pathlib
@@ -11,7 +11,17 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEADLINE = 120  # Seconds.
-TOOLS = ("bash", "awk", "grep", "env", "nproc", "dirname", "cat", "rm", "mkdir")  # What ./x itself runs.
+TOOLS = (
+    "bash",
+    "awk",
+    "grep",
+    "env",
+    "nproc",
+    "dirname",
+    "cat",
+    "rm",
+    "mkdir",
+)  # What ./x itself runs.
 
 
 class Setup(unittest.TestCase):
@@ -28,7 +38,9 @@ class Setup(unittest.TestCase):
         path.write_text(f"#!/bin/bash\n{script}\n")
         path.chmod(0o755)
 
-    def setup(self, missing: str, user: int, has_sudo: bool, purpose: str = "build") -> subprocess.CompletedProcess:
+    def setup(
+        self, missing: str, user: int, has_sudo: bool, purpose: str = "build"
+    ) -> subprocess.CompletedProcess:
         """Runs `./x setup` on a machine that lacks one package."""
         self.play("dpkg-query", f'[[ ${{!#}} != "{missing}" ]] && echo -n installed')
         self.play("apt-get", f'echo "apt-get $*" >>{self.calls}')
@@ -36,7 +48,11 @@ class Setup(unittest.TestCase):
         if has_sudo:
             self.play("sudo", f'echo -n "sudo " >>{self.calls}; exec "$@"')
         return subprocess.run(
-            [ROOT / "x", "setup", purpose], env={"PATH": str(self.bin)}, capture_output=True, text=True, timeout=DEADLINE
+            [ROOT / "x", "setup", purpose],
+            env={"PATH": str(self.bin)},
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
         )
 
     def called(self) -> list[str]:
@@ -64,7 +80,10 @@ class Setup(unittest.TestCase):
         self.assertIn("apt-get install --no-install-recommends mold", result.stderr)
 
     def test_a_build_needs_less_than_a_test(self):
-        self.assertEqual(self.setup(missing="python3-torch", user=0, has_sudo=False, purpose="build").returncode, 0)
+        self.assertEqual(
+            self.setup(missing="python3-torch", user=0, has_sudo=False, purpose="build").returncode,
+            0,
+        )
         self.assertEqual(self.called(), [])
         self.setup(missing="python3-torch", user=0, has_sudo=False, purpose="test")
         self.assertRegex(self.called()[-1], "python3-torch$")
@@ -73,9 +92,15 @@ class Setup(unittest.TestCase):
 class TorchEnvironment(unittest.TestCase):
     def test_a_failed_installation_leaves_nothing_that_counts(self):
         with tempfile.TemporaryDirectory(prefix="muster-cache-") as cache:
-            environment = dict(os.environ, XDG_CACHE_HOME=cache, PIP_NO_INDEX="1", PIP_FIND_LINKS="")
+            environment = dict(
+                os.environ, XDG_CACHE_HOME=cache, PIP_NO_INDEX="1", PIP_FIND_LINKS=""
+            )
             result = subprocess.run(
-                [ROOT / "tests/tools/torch_env.sh"], env=environment, capture_output=True, text=True, timeout=DEADLINE
+                [ROOT / "tests/tools/torch_env.sh"],
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE,
             )
             self.assertNotEqual(result.returncode, 0)
             self.assertIn("torch==", result.stderr)

@@ -15,7 +15,11 @@ DEADLINE = 60  # Seconds.
 
 def dynamic_section(program: pathlib.Path) -> str:
     return subprocess.run(
-        ["readelf", "--wide", "--dynamic", program], capture_output=True, text=True, check=True, timeout=DEADLINE
+        ["readelf", "--wide", "--dynamic", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=DEADLINE,
     ).stdout
 
 
@@ -38,12 +42,20 @@ class OneFile(unittest.TestCase):
             prefix = pathlib.Path(folder)
             subprocess.run(
                 ["cmake", "--install", BUILD, "--prefix", prefix, "--strip"],
-                check=True, stdout=subprocess.DEVNULL, timeout=DEADLINE,
+                check=True,
+                stdout=subprocess.DEVNULL,
+                timeout=DEADLINE,
             )
-            files = [path.relative_to(prefix).as_posix() for path in prefix.rglob("*") if path.is_file()]
+            files = [
+                path.relative_to(prefix).as_posix() for path in prefix.rglob("*") if path.is_file()
+            ]
             self.assertEqual(files, ["bin/muster"])
             result = subprocess.run(
-                [prefix / "bin/muster", "--version"], capture_output=True, text=True, env={}, timeout=DEADLINE
+                [prefix / "bin/muster", "--version"],
+                capture_output=True,
+                text=True,
+                env={},
+                timeout=DEADLINE,
             )
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertRegex(result.stdout, r"\d+\.\d+\.\d+")
