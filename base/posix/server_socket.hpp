@@ -1,0 +1,90 @@
+#pragma once
+
+#include "base/posix/fd.hpp"
+#include "base/posix/socket.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <sys/socket.h>
+
+namespace muster::posix {
+
+// What a server that watches many connections does with their sockets. Nothing here blocks or
+// allocates.
+
+/// What came of one attempt to move bytes: how many, or why none.
+struct Moved {
+  enum class End {
+    None,        ///< `bytes` were moved, at least one.
+    WouldBlock,  ///< Nothing now.
+    Finished,    ///< The peer will send no more.
+    Broken,      ///< The connection is lost; `error` is an errno value.
+  };
+  End end = End::None;
+  std::size_t bytes = 0;
+  int error = 0;
+};
+
+[[nodiscard]] inline Moved receive_now(int socket, std::span<char> room) noexcept {
+  for (;;) {
+    const auto size = ::recv(socket, room.data(), room.size(), MSG_DONTWAIT);
+    if (size > 0) return {.bytes = static_cast<std::size_t>(size)};
+    if (size == 0) return {.end = Moved::End::Finished};
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return {.end = Moved::End::WouldBlock};
+    return {.end = Moved::End::Broken, .error = errno};
+  }
+}
+
+[[nodiscard]] inline Moved send_now(int socket, std::string_view bytes) noexcept {
+  for (;;) {
+    const auto size = ::send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (size >= 0) return {.bytes = static_cast<std::size_t>(size)};
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return {.end = Moved::End::WouldBlock};
+    return {.end = Moved::End::Broken, .error = errno};
+  }
+}
+
+/// How long a peer may be silent before the kernel asks whether it is still there, and how it asks.
+struct Keepalive {
+  std::chrono::seconds idle;
+  std::chrono::seconds interval;
+  int probes;
+};
+
+/// Sends small writes at once, and finds dead peers. On Linux what `listener` accepts inherits
+/// both.
+inline void tune_for_requests(int socket, const Keepalive& keepalive) noexcept {
+  const auto set = [socket](int level, int option, int value) {
+    ::setsockopt(socket, level, option, &value, sizeof value);
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, static_cast<int>(keepalive.idle.count()));
+  set(IPPROTO_TCP, TCP_KEEPINTVL, static_cast<int>(keepalive.interval.count()));
+  set(IPPROTO_TCP, TCP_KEEPCNT, keepalive.probes);
+}
+
+/// One connection from a listener's queue, non-blocking and close-on-exec, or why there is none.
+struct Accepted {
+  Fd socket;
+  SocketAddress peer;
+  int error = 0;  ///< An errno value: EAGAIN if the queue is empty.
+};
+[[nodiscard]] inline Accepted accept_now(int listener) noexcept {
+  Accepted accepted;
+  accepted.peer.size = sizeof accepted.peer.storage;
+  accepted.socket.reset(::accept4(listener, reinterpret_cast<sockaddr*>(&accepted.peer.storage),
+                                  &accepted.peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!accepted.socket) accepted.error = errno;
+  return accepted;
+}
+
+}  // namespace muster::posix

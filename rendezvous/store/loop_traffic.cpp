@@ -1,0 +1,170 @@
+#include "rendezvous/store/encode.hpp"
+#include "rendezvous/store/loop.hpp"
+
+namespace muster::store {
+namespace {
+
+constexpr std::size_t kKeptBytes = 4 * kKiB;  // Of an empty buffer of a connection.
+constexpr std::size_t kKeptDueBytes = kMiB;   // Of the one buffer that they share.
+
+void empty(std::string& buffer, std::size_t kept) {
+  buffer.clear();
+  if (buffer.capacity() > kept) std::string().swap(buffer);
+}
+
+/// What a buffer takes beyond the connection itself.
+std::size_t heap_bytes(const std::string& buffer) {
+  constexpr std::size_t kInside = 15;
+  return buffer.capacity() <= kInside ? 0 : buffer.capacity();
+}
+
+}  // namespace
+
+bool Server::Loop::receive(Connection& connection) {
+  const auto moved = posix::receive_now(connection.socket.get(), received_);
+  switch (moved.end) {
+    case posix::Moved::End::None:
+      return digest(connection, {received_.data(), moved.bytes});
+    case posix::Moved::End::WouldBlock:
+      return true;
+    case posix::Moved::End::Finished:
+      // What it sent before was executed already, or is now. What it waits for comes too late.
+      connection.has_finished = true;
+      return digest(connection, {});
+    case posix::Moved::End::Broken:
+      break;
+  }
+  close(connection);
+  return false;
+}
+
+bool Server::Loop::digest(Connection& connection, std::string_view fresh) {
+  const std::size_t unsent_limit = interpreter_.rules().limits.unsent_bytes;
+  const std::size_t before = connection.in.size();
+  std::string_view input = fresh;
+  if (!connection.in.empty()) {
+    connection.in.append(fresh);
+    input = connection.in;
+  }
+  std::size_t done = 0;
+  Interpreter::Turn turn{};
+  for (;;) {
+    std::string& due = connection.out.empty() ? due_ : connection.out;
+    turn = interpreter_.run(connection.decoder, connection.id, input.substr(done), due,
+                            connection.sent + unsent_limit);
+    done += turn.consumed;
+    if (turn.began_to_wait) connection.waiting_since = now();
+    mark_woken();
+    send(connection, due);
+    if (turn.stop == Interpreter::Stop::Full &&
+        connection.out.size() - connection.sent < unsent_limit) {
+      continue;
+    }
+    if (turn.stop != Interpreter::Stop::Undecided || !connection.has_finished) break;
+    connection.decoder.settle_for_a();  // Nothing more can come behind the key.
+  }
+  if (turn.stop == Interpreter::Stop::Refused) {
+    refuse_speech(connection, input.substr(done));
+    return false;
+  }
+
+  keep_rest(connection, input, done);
+  connection.is_paused = turn.stop == Interpreter::Stop::Full;
+  connection.held_until.reset();
+  if (turn.stop == Interpreter::Stop::Undecided) hold(connection);
+  if (connection.is_paused || connection.held_until || connection.in.empty()) {
+    end_partial(connection);
+  } else if (!connection.partial_since || done != 0 || has_gone_on(before, connection.in.size())) {
+    begin_partial(connection);
+  }
+  if (connection.has_finished && !connection.is_paused) {
+    interpreter_.store().forget(connection.id);
+    if (connection.out.empty()) {
+      close(connection);
+      return false;
+    }
+  }
+  return settle_account(connection);
+}
+
+/// Whether a request has come so much further that its time begins anew.
+bool Server::Loop::has_gone_on(std::size_t before, std::size_t after) const {
+  const std::size_t step = interpreter_.rules().limits.value_bytes;
+  return before / step != after / step;
+}
+
+/// Moves what was not consumed to where it waits for the rest.
+void Server::Loop::keep_rest(Connection& connection, std::string_view input, std::size_t done) {
+  if (done == input.size()) {
+    empty(connection.in, kKeptBytes);
+  } else if (connection.in.empty()) {
+    connection.in.assign(input.substr(done));
+  } else {
+    connection.in.erase(0, done);
+  }
+}
+
+bool Server::Loop::settle_account(Connection& connection) {
+  const std::size_t held = heap_bytes(connection.in) + heap_bytes(connection.out);
+  buffered_ += held;
+  buffered_ -= connection.accounted;
+  connection.accounted = held;
+  const std::size_t limit = interpreter_.rules().limits.buffered_bytes;
+  if (buffered_ <= limit) return true;
+  refuse(connection,
+         "unfinished requests and replies not taken, of all connections together, exceed "
+         "the limit of " +
+             std::to_string(limit) + " bytes");
+  return false;
+}
+
+/// Sends as much of `due` as the kernel takes, and leaves the rest in `connection.out`.
+void Server::Loop::send(Connection& connection, std::string& due) {
+  if (due.empty()) return;
+  const bool is_rest = &due == &connection.out;
+  const std::size_t sent = is_rest ? connection.sent : 0;
+  const auto moved = posix::send_now(connection.socket.get(), std::string_view(due).substr(sent));
+  const std::size_t gone = sent + moved.bytes;
+  // A lost connection takes no replies, but what it sent before it was lost is still to be read.
+  const bool is_over = gone == due.size() || moved.end == posix::Moved::End::Broken;
+  if (is_rest) {
+    connection.sent = is_over ? 0 : gone;
+    if (is_over) empty(connection.out, kKeptBytes);
+    return;
+  }
+  if (!is_over) connection.out.assign(due, gone);
+  empty(due, kKeptDueBytes);
+}
+
+void Server::Loop::refuse_speech(Connection& connection, std::string_view input) {
+  const auto [reason, is_unknown] = interpreter_.refusal();
+  const auto peer = to_endpoint(connection.peer);
+  if (is_unknown) {
+    refusals_.unknown_dialect(now(), peer, reason, input);
+  } else {
+    refusals_.refused(now(), peer, reason);
+  }
+  close(connection);
+}
+
+void Server::Loop::mark_woken() {
+  for (const KvClient client : interpreter_.woken()) {
+    Connection* const connection = connections_.find(client);
+    if (connection == nullptr) continue;
+    encode_stop_waiting(connection->out);
+    if (connection->is_woken) continue;
+    connection->is_woken = true;
+    woken_.push_back(client);
+  }
+  interpreter_.woken().clear();
+}
+
+void Server::Loop::set_interest(Connection& connection) {
+  const bool reads = !connection.is_paused && !connection.has_finished;
+  const std::uint32_t wanted = (reads ? EPOLLIN : 0U) | (connection.out.empty() ? 0U : EPOLLOUT);
+  if (wanted == connection.interest) return;
+  connection.interest = wanted;
+  static_cast<void>(set_.change(connection.socket.get(), wanted, connection.id.value));
+}
+
+}  // namespace muster::store
