@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Measures Muster beside its peers, writes the raw samples and docs/benchmarks.md.
+
+    bench.py --build build/release              all of it, about ten minutes on a machine with nothing else to do
+    bench.py --build build/release --quick      seconds: does the harness work? No peers, no absolute figures.
+    bench.py --report-only                      writes the page again, from the samples that are there
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from harness import launch, machine, report, smoke, store, tools  # noqa: E402
+
+NAMES = "MUSTER_BENCH_NAMES"
+NSSWITCH = "/etc/nsswitch.conf"
+IN_OWN_NAMESPACE = 'mount --bind "$0" ' + NSSWITCH + ' && rm "$0" && exec "$@"'
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build/release", help="CMake build folder to measure")
+    parser.add_argument("--out", help="folder for benchmarks.md and benchmarks/ (default: docs/; --quick: none kept)")
+    parser.add_argument("--only", choices=("store", "launch"), help="one half")
+    parser.add_argument("--quick", action="store_true", help="check that the harness works")
+    parser.add_argument("--report-only", action="store_true", help="from the samples that are there")
+    return parser.parse_args()
+
+
+def keep_names_local():
+    """Starts this program again where names come from /etc/hosts alone, in a mount namespace of its own; root only."""
+    if NAMES in os.environ:
+        return
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        os.environ[NAMES] = "as the system resolves them (only root can keep the resolver out)"
+        return
+    with open(NSSWITCH, encoding="utf-8") as file:
+        lines = [line for line in file if not line.startswith("hosts:")]
+    with tempfile.NamedTemporaryFile("w", delete=False, encoding="utf-8") as mine:
+        mine.write("".join(lines) + "hosts: files\n")
+    os.chmod(mine.name, 0o644)
+    os.environ[NAMES] = "files"
+    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", "sh", "-c", IN_OWN_NAMESPACE,
+                          mine.name, sys.executable, *sys.argv])
+
+
+def measure(options):
+    programs = tools.Programs(options.build)
+    journal = tools.Journal()
+    about = machine.describe(programs)
+    with_peer = not options.quick
+    if options.only != "launch":
+        store.run(programs, journal, store.QUICK if options.quick else store.FULL, with_peer)
+    if options.only != "store":
+        launch.run(programs, journal, launch.QUICK if options.quick else launch.FULL, with_peer)
+    journal.say(f"{len(journal.samples)} samples, {len(journal.failures)} failures")
+    for name, peer in (("PyTorch 2.15", programs.torch_new), ("PyTorch 1.13", programs.torch_old)):
+        if with_peer and not peer:
+            journal.fail(f"{name} is not on this machine: nothing was measured beside it")
+    return {"machine": about, "failures": journal.failures, "samples": journal.samples}
+
+
+def main():
+    options = arguments()
+    if options.quick:
+        return smoke.run(measure(options), tools.Programs(options.build))
+    folder = pathlib.Path(options.out) if options.out else tools.REPOSITORY / "docs"
+    if options.report_only:
+        document = report.load(folder)
+    else:
+        keep_names_local()
+        document = measure(options)
+        report.save(folder, document)
+    for verdict in report.write(folder, document):
+        word = {True: "met   ", False: "MISSED", None: "-     "}[verdict.met]
+        print(f"{word} {verdict.name}: {verdict.measured or 'not measured'}")
+    print(f"written: {folder / 'benchmarks.md'}")
+    return 1 if document["failures"] else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except tools.BenchError as error:
+        sys.exit(f"bench: {error}")
