@@ -21,7 +21,7 @@ class LeasePage {
   ~LeasePage();
 
   /// No worker may start any more.
-  void end() noexcept { ends_->store(0, std::memory_order_seq_cst); }
+  void end() const noexcept { ends_->store(0, std::memory_order_seq_cst); }
   [[nodiscard]] const std::atomic<std::int64_t>& ends() const noexcept { return *ends_; }
 
  private:

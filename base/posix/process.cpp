@@ -11,6 +11,7 @@
 #include <climits>
 #include <ctime>
 
+#include "base/posix/fork.hpp"
 #include "base/posix/limits.hpp"
 
 namespace muster::posix {
@@ -196,18 +197,7 @@ void Process::signal(int number) noexcept {
 
 std::optional<ExitStatus> Process::reap() {
   if (status_) return status_;
-  siginfo_t info{};
-  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) {
-    return std::nullopt;
-  }
-  ExitStatus status;
-  if (info.si_code == CLD_EXITED) {
-    status.code = info.si_status;
-  } else {
-    status.signal = info.si_status;
-    status.core_dumped = info.si_code == CLD_DUMPED;
-  }
-  status_ = status;
+  status_ = reap_child(pid_);
   return status_;
 }
 

@@ -1,0 +1,82 @@
+#include "agent/run/console.hpp"
+
+#include <utility>
+
+#include "base/posix/stream.hpp"
+
+namespace muster::agent {
+namespace asio = boost::asio;
+
+Console::Console(asio::io_context& loop, int fd, std::string name, Logger& logger)
+    : name_(std::move(name)), logger_(logger), out_(loop), piece_(posix::unblocking_piece(fd)) {
+  auto copy = posix::duplicate(fd);
+  if (!copy) {
+    lost_ = true;
+    return;
+  }
+  boost::system::error_code error;
+  out_.assign(copy->get(), error);
+  if (error) {
+    lost_ = true;
+  } else {
+    (void)copy->release();
+  }
+}
+
+void Console::write(std::string_view bytes) {
+  if (lost_ || bytes.empty()) return;
+  queue_.emplace_back(bytes);
+  queued_ += bytes.size();
+  if (!waiting_for_room_ && !write_some()) wait_until_writable();
+}
+
+/// Writes while the kernel takes it without blocking. False: something is left.
+bool Console::write_some() {
+  while (!queue_.empty()) {
+    const std::string_view front = std::string_view(queue_.front()).substr(front_written_);
+    const auto result = posix::write_unblocking(out_.native_handle(), front.substr(0, piece_));
+    if (result.error != 0) {
+      drop(result.error);
+      return true;
+    }
+    if (result.written == 0) return false;
+    queued_ -= result.written;
+    front_written_ += result.written;
+    if (front_written_ == queue_.front().size()) {
+      queue_.pop_front();
+      front_written_ = 0;
+    }
+  }
+  return true;
+}
+
+void Console::wait_until_writable() {
+  waiting_for_room_ = true;
+  out_.async_wait(asio::posix::stream_descriptor::wait_write, [this](const boost::system::error_code& error) {
+    if (error == asio::error::operation_aborted) return;
+    waiting_for_room_ = false;
+    if (!write_some()) wait_until_writable();
+    if (congested()) return;
+    for (auto& then : std::exchange(waiting_, {})) then();
+  });
+}
+
+void Console::drop(int error) {
+  lost_ = true;
+  queue_.clear();
+  queued_ = 0;
+  logger_.warn("output lost: {} can't be written any more ({}); the workers go on", name_, posix::errno_text(error));
+}
+
+void Console::flush(Duration patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!lost_ && !write_some()) {
+    const auto left = deadline - std::chrono::steady_clock::now();
+    if (left <= Duration::zero() || !posix::wait_writable(out_.native_handle(), left)) {
+      logger_.warn("output lost: nobody read {}, {} bytes were left", name_, queued_);
+      return;
+    }
+  }
+}
+
+}  // namespace muster::agent

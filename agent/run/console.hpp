@@ -1,0 +1,53 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/log/log.hpp"
+
+namespace muster::agent {
+
+/// One of the launcher's own streams, written without ever holding up the loop, and without making the open file
+/// non-blocking: it belongs to the user's shell as well. A reader that is slow holds up the workers that print (as it
+/// would if they wrote themselves) and nothing else; one that has gone, or a full disk, costs the output and one
+/// warning, never the training. Loop thread only.
+class Console {
+ public:
+  /// What may wait to be written before those who print are held up.
+  static constexpr std::size_t kQueueLimit = 256 * 1024;
+
+  /// Writes to a duplicate of `fd`. `name` is for the warning: "stdout".
+  Console(boost::asio::io_context& loop, int fd, std::string name, Logger& logger);
+
+  void write(std::string_view bytes);
+  [[nodiscard]] bool congested() const { return queued_ > kQueueLimit; }
+  /// Called once, when the console is no longer congested.
+  void when_clear(std::function<void()> then) { waiting_.push_back(std::move(then)); }
+  /// Writes what is queued, blocking for at most `patience`. For the end.
+  void flush(Duration patience);
+
+ private:
+  bool write_some();
+  void wait_until_writable();
+  void drop(int error);
+
+  std::string name_;
+  Logger& logger_;
+  boost::asio::posix::stream_descriptor out_;
+  std::size_t piece_;
+  std::deque<std::string> queue_;
+  std::size_t front_written_ = 0;
+  std::size_t queued_ = 0;
+  bool waiting_for_room_ = false;
+  bool lost_ = false;
+  std::vector<std::function<void()>> waiting_;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,51 @@
+#include "base/posix/fork.hpp"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/posix/cgroup.hpp"
+#include "base/posix/fd.hpp"
+#include "base/posix/limits.hpp"
+
+namespace muster::posix {
+
+Result<int> fork_process() {
+  const int pid = ::fork();
+  if (pid >= 0) return pid;
+  const int error = errno;
+  auto failure = errno_error(error, "fork");
+  if (error == EAGAIN) failure.message += explain_process_limit();
+  return pass(std::move(failure));
+}
+
+void lead_process_group() { ::setpgid(0, 0); }
+
+int own_pid() { return ::getpid(); }
+
+std::optional<ExitStatus> reap_child(int pid) {
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) {
+    return std::nullopt;
+  }
+  ExitStatus status;
+  if (info.si_code == CLD_EXITED) {
+    status.code = info.si_status;
+  } else {
+    status.signal = info.si_status;
+    status.core_dumped = info.si_code == CLD_DUMPED;
+  }
+  return status;
+}
+
+void wait_readable(int fd) {
+  pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
+  while (::poll(&waiting, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
+std::string process_name(int pid) { return first_line("/proc/" + std::to_string(pid) + "/comm"); }
+
+}  // namespace muster::posix

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/exit_status.hpp"
+
+namespace muster::posix {
+
+/// fork(2): 0 in the child. Only where no other thread exists. Both sides' buffered output must be empty.
+[[nodiscard]] Result<int> fork_process();
+
+/// setpgid(0, 0).
+void lead_process_group();
+
+[[nodiscard]] int own_pid();
+
+/// How a child ended, reaping it; nullopt while it runs.
+[[nodiscard]] std::optional<ExitStatus> reap_child(int pid);
+
+/// Blocks until a descriptor is readable.
+void wait_readable(int fd);
+
+/// The command name of a process (/proc/PID/comm); empty when it is gone.
+[[nodiscard]] std::string process_name(int pid);
+
+}  // namespace muster::posix

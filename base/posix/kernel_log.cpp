@@ -1,0 +1,33 @@
+#include "base/posix/kernel_log.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+
+namespace muster::posix {
+
+Fd open_kernel_log() {
+  Fd log(::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (log) ::lseek(log.get(), 0, SEEK_END);
+  return log;
+}
+
+std::string read_kernel_log(const Fd& log) {
+  constexpr std::size_t kRecordLimit = 8192;  // The kernel's own.
+  std::string text;
+  char record[kRecordLimit];
+  while (log) {
+    const auto size = ::read(log.get(), record, sizeof record);
+    if (size < 0 && errno == EPIPE) continue;  // Some were overwritten before we came: go on with the next.
+    if (size <= 0) return text;
+    std::string_view line(record, static_cast<std::size_t>(size));  // `6,1234,99887766,-;the message\n more`
+    if (const auto stamp_end = line.find(';'); stamp_end != std::string_view::npos) line.remove_prefix(stamp_end + 1);
+    text += line.substr(0, line.find('\n'));
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace muster::posix

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "base/posix/fd.hpp"
+
+namespace muster::posix {
+
+/// /dev/kmsg, at its end; none where we may not read it.
+[[nodiscard]] Fd open_kernel_log();
+
+/// The messages that came since, one a line, without their stamps. Never blocks.
+[[nodiscard]] std::string read_kernel_log(const Fd& log);
+
+}  // namespace muster::posix

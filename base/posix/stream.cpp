@@ -1,0 +1,90 @@
+#include "base/posix/stream.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+
+namespace muster::posix {
+
+bool is_terminal(int fd) { return ::isatty(fd) == 1; }
+
+std::size_t unblocking_piece(int fd) {
+  // Below the number of bytes at which the kernel calls a terminal's buffer full.
+  constexpr std::size_t kTerminalPiece = 256;
+  struct stat about {};
+  if (::fstat(fd, &about) != 0) return PIPE_BUF;
+  if (S_ISREG(about.st_mode)) return SIZE_MAX;
+  return is_terminal(fd) ? kTerminalPiece : PIPE_BUF;
+}
+
+Written write_unblocking(int fd, std::string_view piece) {
+  pollfd waiting{.fd = fd, .events = POLLOUT, .revents = 0};
+  if (::poll(&waiting, 1, 0) <= 0) return {};
+  const auto size = ::write(fd, piece.data(), piece.size());
+  if (size >= 0) return {static_cast<std::size_t>(size), 0};
+  if (errno == EAGAIN || errno == EINTR) return {};
+  return {0, errno};
+}
+
+bool wait_writable(int fd, Duration patience) {
+  pollfd waiting{.fd = fd, .events = POLLOUT, .revents = 0};
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(patience).count();
+  return ::poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(milliseconds, INT_MAX))) > 0;
+}
+
+ReadNow read_now(int fd, char* buffer, std::size_t capacity) {
+  const auto size = ::read(fd, buffer, capacity);
+  if (size > 0) return {static_cast<std::size_t>(size), false};
+  if (size == 0) return {0, true};
+  return {0, errno != EAGAIN && errno != EINTR};
+}
+
+int write_file(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto size = ::write(fd, bytes.data(), bytes.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return errno;
+    bytes.remove_prefix(static_cast<std::size_t>(size));
+  }
+  return 0;
+}
+
+Result<Fd> open_log_file(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!fd) return pass(errno_error(errno, "open log file " + path));
+  return fd;
+}
+
+Result<Fd> open_null() {
+  Fd fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!fd) return pass(errno_error(errno, "open /dev/null"));
+  return fd;
+}
+
+std::string file_tail(const std::string& path, std::size_t limit) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return {};
+  const auto size = ::lseek(fd.get(), 0, SEEK_END);
+  const auto from = std::max<off_t>(0, size - static_cast<off_t>(limit));
+  std::string text(static_cast<std::size_t>(std::max<off_t>(0, size - from)), '\0');
+  const auto got = ::pread(fd.get(), text.data(), text.size(), from);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, got)));
+  return text;
+}
+
+void set_non_blocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+void ensure_standard_descriptors() {
+  for (int fd = 0; fd < 3; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    if (::open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd) ::_exit(1);
+  }
+}
+
+}  // namespace muster::posix

@@ -1,0 +1,246 @@
+#include "agent/core/worker_group.hpp"
+
+#include <csignal>
+#include <set>
+
+#include <catch2/catch.hpp>
+
+using namespace muster;
+using namespace std::chrono_literals;
+using Group = agent::WorkerGroup;
+
+namespace {
+
+/// Drives a group as the agent would, with workers that are only names: time is virtual, every action is noted.
+class GroupSim {
+ public:
+  explicit GroupSim(std::uint32_t workers, Duration grace = 30s) : group({.workers = workers, .grace = grace}) {}
+
+  void assign(std::uint64_t number, std::uint32_t node_rank = 0) {
+    Assignment assignment;
+    assignment.round = {1, number};
+    assignment.node_rank = {node_rank};
+    assignment.rank_offset = {node_rank * 4};
+    feed(Group::Assigned{assignment});
+  }
+  void stop(std::uint64_t number, int signal = SIGTERM) { feed(Group::StopOrdered{{{1, number}, signal, "test"}}); }
+  void exit(std::uint32_t index, ExitStatus status) {
+    alive.erase(index);
+    feed(Group::Exited{index, status, {}});
+    if (alive.empty() && orphans == 0) feed(Group::TreeEmptied{});
+  }
+  void advance(Duration by) {
+    const auto until = now + by;
+    while (group.next_deadline() && *group.next_deadline() <= until) {
+      now = *group.next_deadline();
+      feed(Group::Ticked{});
+    }
+    now = until;
+  }
+
+  void feed(const Group::Event& event) {
+    for (const auto& action : group.step(now, event)) std::visit([this](const auto& what) { act(what); }, action);
+  }
+
+  Group group;
+  TimePoint now{};
+  std::set<std::uint32_t> alive;
+  int orphans = 0;
+  std::uint32_t unstartable = 1000;
+  int hosted = 0;
+  int kills = 0;
+  bool killable = true;
+  std::vector<std::pair<std::uint32_t, int>> signalled;
+  std::vector<std::string> reports;
+  std::vector<Victim> victims;
+  bool gave_up = false;
+
+ private:
+  void act(const Group::HostStore&) {
+    ++hosted;
+    feed(Group::Hosted{});
+  }
+  void act(const Group::Spawn& spawn) {
+    if (spawn.index == unstartable) {
+      feed(Group::NotSpawned{spawn.index, "exec x: no such file", true});
+    } else {
+      alive.insert(spawn.index);
+      feed(Group::Spawned{spawn.index});
+    }
+  }
+  void act(const Group::Signal& signal) { signalled.emplace_back(signal.index, signal.signal); }
+  void act(const Group::KillTree&) {
+    ++kills;
+    if (!killable) return;
+    orphans = 0;
+    for (const auto index : std::set(alive)) exit(index, {.signal = SIGKILL});
+    if (alive.empty()) feed(Group::TreeEmptied{});
+  }
+  void act(const Group::Send& send) {
+    if (std::holds_alternative<Started>(send.report)) reports.emplace_back("started");
+    if (std::holds_alternative<Succeeded>(send.report)) reports.emplace_back("succeeded");
+    if (const auto* failed = std::get_if<Failed>(&send.report)) {
+      reports.push_back("failed " + std::to_string(failed->failure.rank.value));
+    }
+  }
+  void act(const Group::EndRound& end) {
+    reports.emplace_back("empty");
+    victims = end.victims;
+  }
+  void act(const Group::GiveUp&) { gave_up = true; }
+};
+
+using Reports = std::vector<std::string>;
+using Signals = std::vector<std::pair<std::uint32_t, int>>;
+
+}  // namespace
+
+TEST_CASE("a round that goes well ends when all workers exited 0 and nothing is left", "[agent][group]") {
+  GroupSim sim(2);
+  sim.assign(1);
+  CHECK(sim.hosted == 1);
+  sim.exit(0, {});
+  CHECK(sim.reports == Reports{"started"});
+  sim.exit(1, {});
+  CHECK(sim.reports == Reports{"started", "succeeded", "empty"});
+  CHECK(sim.signalled.empty());
+  CHECK(sim.kills == 0);
+}
+
+TEST_CASE("only the agent of node rank 0 hosts the store", "[agent][group]") {
+  GroupSim sim(2);
+  sim.assign(1, 1);
+  CHECK(sim.hosted == 0);
+  CHECK(sim.alive.size() == 2);
+}
+
+TEST_CASE("a failure is reported, and the others run until the Stop", "[agent][group]") {
+  GroupSim sim(3);
+  sim.assign(1);
+  sim.exit(1, {.code = 5});
+  CHECK(sim.reports == Reports{"started", "failed 1"});
+  CHECK(sim.signalled.empty());
+  sim.stop(1);
+  CHECK(sim.signalled == Signals{{0, SIGTERM}, {2, SIGTERM}});
+  sim.exit(0, {.signal = SIGTERM});
+  sim.exit(2, {});
+  CHECK(sim.reports == Reports{"started", "failed 1", "empty"});
+  REQUIRE(sim.victims.size() == 2);
+  CHECK(sim.victims[0].rank == Rank{0});
+}
+
+TEST_CASE("two workers that fail before the Stop are both failures", "[agent][group]") {
+  GroupSim sim(3);
+  sim.assign(1);
+  sim.exit(1, {.code = 5});
+  sim.exit(2, {.code = 6});
+  CHECK(sim.reports == Reports{"started", "failed 1", "failed 2"});
+}
+
+TEST_CASE("who does not leave within the grace is killed", "[agent][group]") {
+  GroupSim sim(2, 4s);
+  sim.assign(1);
+  sim.stop(1, SIGINT);
+  CHECK(sim.signalled == Signals{{0, SIGINT}, {1, SIGINT}});
+  sim.advance(3999ms);
+  CHECK(sim.kills == 0);
+  sim.advance(1ms);
+  CHECK(sim.kills == 1);
+  CHECK(sim.reports.back() == "empty");
+}
+
+TEST_CASE("what a stopped worker left behind is killed as soon as the main processes are gone", "[agent][group]") {
+  GroupSim sim(2);
+  sim.orphans = 1;
+  sim.assign(1);
+  sim.stop(1);
+  sim.exit(0, {.signal = SIGTERM});
+  CHECK(sim.kills == 0);
+  sim.exit(1, {.signal = SIGTERM});
+  CHECK(sim.kills == 1);
+  CHECK(sim.reports.back() == "empty");
+}
+
+TEST_CASE("what successful workers left behind has ten seconds", "[agent][group]") {
+  GroupSim sim(1);
+  sim.orphans = 1;
+  sim.assign(1);
+  sim.exit(0, {});
+  CHECK(sim.reports.back() == "succeeded");
+  sim.advance(9s);
+  CHECK(sim.kills == 0);
+  sim.advance(1s);
+  CHECK(sim.kills == 1);
+  CHECK(sim.reports.back() == "empty");
+}
+
+TEST_CASE("a tree that survives SIGKILL for ten seconds is given up", "[agent][group]") {
+  GroupSim sim(1, 1s);
+  sim.killable = false;
+  sim.assign(1);
+  sim.stop(1);
+  sim.advance(10'999ms);
+  CHECK_FALSE(sim.gave_up);
+  CHECK(sim.kills > 100);  // Swept again and again: something may have been forked during the last sweep.
+  sim.advance(1ms);
+  CHECK(sim.gave_up);
+  CHECK_FALSE(sim.group.next_deadline());
+}
+
+TEST_CASE("a worker that can't be started is a failure, and the others wait for the Stop", "[agent][group]") {
+  GroupSim sim(3);
+  sim.unstartable = 1;
+  sim.assign(1);
+  CHECK(sim.alive == std::set<std::uint32_t>{0});
+  CHECK(sim.reports == Reports{"failed 1"});
+  sim.stop(1);
+  CHECK(sim.signalled == Signals{{0, SIGTERM}});
+}
+
+TEST_CASE("an Assignment that is not above every round named to us starts nothing", "[agent][group]") {
+  GroupSim sim(1);
+  sim.assign(5);
+  sim.exit(0, {});
+  CHECK(sim.reports.back() == "empty");
+  sim.assign(5);
+  sim.assign(4);
+  CHECK(sim.alive.empty());
+  sim.stop(7);  // Of a round that we never saw.
+  sim.assign(6);
+  CHECK(sim.alive.empty());
+  sim.assign(8);
+  CHECK(sim.alive.size() == 1);
+}
+
+TEST_CASE("a Stop of another round stops nothing", "[agent][group]") {
+  GroupSim sim(1);
+  sim.assign(2);
+  sim.stop(1);
+  CHECK(sim.signalled.empty());
+}
+
+TEST_CASE("a worker gets one stop signal a round", "[agent][group]") {
+  GroupSim sim(1);
+  sim.assign(1);
+  sim.stop(1);
+  sim.stop(1, SIGINT);
+  CHECK(sim.signalled == Signals{{0, SIGTERM}});
+}
+
+TEST_CASE("signals that are passed on reach those who live, and change nothing else", "[agent][group]") {
+  GroupSim sim(3);
+  sim.assign(1);
+  sim.exit(1, {});
+  sim.feed(Group::SignalPassed{SIGUSR1});
+  CHECK(sim.signalled == Signals{{0, SIGUSR1}, {2, SIGUSR1}});
+  CHECK(sim.reports == Reports{"started"});
+}
+
+TEST_CASE("a user in a hurry ends the grace", "[agent][group]") {
+  GroupSim sim(1);
+  sim.assign(1);
+  sim.stop(1, SIGINT);
+  sim.feed(Group::Hurried{});
+  CHECK(sim.kills == 1);
+  CHECK(sim.reports.back() == "empty");
+}
