@@ -1,0 +1,212 @@
+#include "launcher/options.hpp"
+
+#include "launcher/apply.hpp"
+#include "launcher/argv.hpp"
+#include "launcher/flags.hpp"
+#include "launcher/text.hpp"
+#include "launcher/values.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+namespace muster::launcher {
+namespace {
+
+constexpr const char* kUsage =
+    "usage: muster [flags] script [script's arguments]\n"
+    "       muster --help lists the flags\n";
+
+constexpr std::size_t kHelpColumn = 34;
+
+/// The longest folder_name(): leaves room for what is put behind it, within the 255 bytes of most
+/// file systems.
+constexpr std::size_t kMaxFolderName = 200;
+
+/// The names under which CLI11 knows a flag: ours in full, and for its help the letter.
+std::string cli_names(const Flag& flag) {
+  const std::string letter = flag.letter == '\0' ? "" : std::string{'-', flag.letter} + ",";
+  return letter + long_option(flag);
+}
+
+/// Collects what was given to each flag, as texts, the last one counting, and writes the help.
+void build(CLI::App& app) {
+  app.set_help_flag();  // The table has one.
+  for (const Flag& flag : flags()) {
+    if (flag.owner == Owner::NotYet) continue;
+    const std::string help(flag.help);
+    if (flag.takes == Takes::Nothing || flag.takes == Takes::Over) {
+      app.add_flag(cli_names(flag), help);
+    } else {
+      app.add_option(cli_names(flag), help)->take_last()->type_name(std::string(flag.value));
+    }
+  }
+}
+
+ExitNow help(const CLI::App& app) {
+  CLI::Formatter formatter;
+  formatter.column_width(kHelpColumn);
+  std::string text = "usage: muster [flags] script [script's arguments]\n";
+  text += formatter.make_groups(&app, CLI::AppFormatMode::Normal);
+  text +=
+      "\nThe script is a Python file, or any program. Underscores in flags are as good as dashes, "
+      "unique\n"
+      "beginnings are enough, and PET_<FLAG> (MUSTER_<FLAG> for worker-store, pass-local-rank and\n"
+      "log-level) in the environment stands for a flag that is not given.\n";
+  return {.code = 0, .out = std::move(text), .err = {}};
+}
+
+/// What stands for the flag in the environment, if anything does.
+Result<std::optional<Given>> from_environment(const Flag& flag, const Environment& environment) {
+  const std::string name = variable_name(flag);
+  const auto found = name.empty() ? environment.end() : environment.find(name);
+  if (found == environment.end()) return std::nullopt;
+  Given given{.value = found->second, .origin = name};
+  if (flag.takes == Takes::Nothing) {
+    const auto on = parse_integer(given.value);
+    if (!on) {
+      return fail(Errc::InvalidArgument,
+                  name + ": " + in_quotes(given.value) +
+                      " is not a switch: give 1 for on, 0 for off, or unset it");
+    }
+    given.value = *on == 0 ? "0" : "1";
+  }
+  if (flag.owner != Owner::NotYet) return given;
+  if (given.value.empty() || (flag.takes == Takes::Nothing && given.value == "0")) {
+    return std::nullopt;
+  }
+  return fail(Errc::InvalidArgument,
+              name + " stands for " + long_option(flag) +
+                  ", a flag of torchrun that this version of muster does not "
+                  "have yet: unset it");
+}
+
+/// LOGLEVEL is read by other programs too: what we don't know is said, not refused.
+void use_python_log_level(const Environment& environment, Options& options) {
+  const auto found = environment.find("LOGLEVEL");
+  if (found == environment.end() || found->second.empty() || found->second == "NOTSET") return;
+  if (const auto level = parse_log_level(found->second)) {
+    options.log_level = *level;
+  } else if (found->second == "CRITICAL" || found->second == "FATAL") {
+    options.log_level = spdlog::level::err;
+  } else {
+    options.notices.push_back("LOGLEVEL: " + in_quotes(found->second) +
+                              " is no log level that muster knows: info is used");
+  }
+}
+
+/// What no single flag can tell.
+void reconcile(Options& options) {
+  if (options.standalone && options.master.port != 0) {
+    options.notices.push_back("--standalone takes a free port: port " +
+                              std::to_string(options.master.port) + " is not used");
+    options.master.port = 0;
+  }
+  // As torchrun: there, too, /dev/null says that there be no files, so nothing can go to one.
+  if (options.log_dir == "/dev/null") {
+    const StreamMap none;
+    if (options.redirects != none || options.tee != none || options.local_ranks_filter) {
+      options.notices.emplace_back(
+          "--log-dir /dev/null: --redirects, --tee and --local-ranks-filter have no effect");
+    }
+    options.log_dir.reset();
+    options.redirects = none;
+    options.tee = none;
+    options.local_ranks_filter.reset();
+  }
+}
+
+/// The same command line may serve machines of several sizes, so a rank too many is no error.
+void notice_ranks_beyond(Options& options) {
+  const auto notice = [&options](std::string_view flag, LocalRank highest) {
+    if (highest.value < options.nproc) return;
+    options.notices.push_back(std::string(flag) + " names local rank " +
+                              std::to_string(highest.value) + ", but the highest is " +
+                              std::to_string(options.nproc - 1));
+  };
+  if (!options.redirects.named.empty())
+    notice("--redirects", options.redirects.named.rbegin()->first);
+  if (!options.tee.named.empty()) notice("--tee", options.tee.named.rbegin()->first);
+  if (options.local_ranks_filter && !options.local_ranks_filter->empty()) {
+    notice("--local-ranks-filter", *options.local_ranks_filter->rbegin());
+  }
+}
+
+Result<Options> fill_options(const CLI::App& app, const Environment& environment,
+                             const Machine& machine) {
+  Options options;
+  options.nproc_origin = "default";
+  use_python_log_level(environment, options);
+  for (const Flag& flag : flags()) {
+    if (flag.takes == Takes::Over) continue;
+    std::optional<Given> given;
+    if (flag.owner != Owner::NotYet && app.count(long_option(flag)) > 0) {
+      given = Given{.value = flag.takes == Takes::Nothing
+                                 ? "1"
+                                 : app.get_option(long_option(flag))->results().back(),
+                    .origin = long_option(flag)};
+    } else {
+      auto found = from_environment(flag, environment);
+      if (!found) return pass(found.error());
+      given = std::move(*found);
+    }
+    if (!given) continue;
+    const auto applied = apply(flag.name, *given, environment, machine, options);
+    if (!applied) return pass(applied.error());
+  }
+  reconcile(options);
+  notice_ranks_beyond(options);
+  return options;
+}
+
+}  // namespace
+
+std::variant<Options, ExitNow> parse_command_line(std::span<const std::string> argv,
+                                                  const Environment& environment,
+                                                  const Machine& machine) {
+  auto cut = cut_command_line(argv.empty() ? argv : argv.subspan(1));
+  if (!cut) return usage_error(cut.error().message);
+
+  CLI::App app("", "muster");
+  build(app);
+  try {
+    std::ranges::reverse(cut->flags);  // CLI11 takes them from the back.
+    app.parse(cut->flags);
+  } catch (const CLI::Error& error) {
+    return usage_error(error.what());
+  }
+  if (app.count("--help") > 0) return help(app);
+  if (app.count("--version") > 0) {
+    return ExitNow{.code = 0, .out = "muster " MUSTER_VERSION "\n", .err = {}};
+  }
+  if (!cut->script)
+    return usage_error("the script is missing: name the program that the workers run");
+
+  auto options = fill_options(app, environment, machine);
+  if (!options) return usage_error(options.error().message);
+  options->script = std::move(*cut->script);
+  options->script_args = std::move(cut->script_args);
+  if (!argv.empty()) options->invoked_as = argv.front();
+  return std::move(*options);
+}
+
+ExitNow usage_error(const std::string& message) {
+  return {.code = 2, .out = {}, .err = std::string(kUsage) + "muster: error: " + message + "\n"};
+}
+
+std::string folder_name(std::string_view job_id) {
+  std::string name(job_id.substr(0, kMaxFolderName));
+  for (char& c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                       std::string_view("._+=@,:-").find(c) != std::string_view::npos;
+    if (!plain) c = '_';
+  }
+  // Neither hidden, nor `..`, nor a flag to whoever works in the folder.
+  if (name.starts_with('.') || name.starts_with('-')) name.front() = '_';
+  return name.empty() ? "_" : name;
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "base/ids.hpp"
+#include "launcher/options.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string_view>
+
+/// What the texts of flags and variables mean. Each is nullopt where the text means nothing.
+namespace muster::launcher {
+
+/// The highest local rank that can be named, and the most workers that can be asked for, less one.
+constexpr std::uint32_t kMaxLocalRank = 65535;
+
+/// The longest time that a flag may ask for: a year.
+constexpr Duration kMaxTime = std::chrono::hours(24 * 365);
+
+/// As Python's int() reads it: ` 1 `, `+2`, `-3`, `1_000`, `007`; no `0x10`, no `1.5`. Also nullopt
+/// beyond 64 bits.
+[[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);
+
+/// As Python's float() reads it, in decimal: `0.1`, `1e3`, `.5`, `1_0.5`.
+[[nodiscard]] std::optional<double> parse_number(std::string_view text);
+
+/// Seconds as an integer, or an integer with a unit: `500ms`, `30s`, `5m`, `1h`. From 0 to
+/// kMaxTime.
+[[nodiscard]] std::optional<Duration> parse_time(std::string_view text);
+
+/// `0` none, `1` stdout, `2` stderr, `3` both; or by local rank: `0:3,12:1`, ranks not named being
+/// none.
+[[nodiscard]] std::optional<StreamMap> parse_stream_map(std::string_view text);
+
+/// Local ranks with commas between them: `0,3,12`.
+[[nodiscard]] std::optional<std::set<LocalRank>> parse_ranks(std::string_view text);
+
+/// How many of `devices` CUDA shows to a process whose CUDA_VISIBLE_DEVICES is this text.
+[[nodiscard]] std::uint32_t visible_devices(std::string_view text, std::uint32_t devices);
+
+}  // namespace muster::launcher
