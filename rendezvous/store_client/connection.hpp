@@ -36,11 +36,14 @@ constexpr std::uint64_t kMaxReplyBytes = 64ULL << 20;
 /// The most keys in one reply.
 constexpr std::uint64_t kMaxReplyKeys = 1ULL << 20;
 
+/// The most that a count may be. A larger one is taken for garbage.
+constexpr std::int64_t kMaxCount = 1LL << 40;
+
 /// How much is read from the kernel at once.
 constexpr std::size_t kReadBytes = 16384;
 
 /// How long a server may take to confirm CANCEL_WAIT; after that we drop the connection instead.
-constexpr Duration kCancelPatience = std::chrono::seconds(1);
+constexpr Duration kCancelPatience = std::chrono::milliseconds(200);
 
 /// A connection to a server of known dialect: sends requests, reads replies field by field. What a
 /// field claims is checked before anything is allocated for it. Move-only; one thread at a time.
@@ -57,7 +60,8 @@ class Connection {
   void note_supported(Operation operation);
 
   /// Whether it is open, with no byte that nobody asked for.
-  [[nodiscard]] bool is_usable() const noexcept { return begin_ == end_ && stream_.is_quiet(); }
+  [[nodiscard]] bool is_usable() const noexcept { return !has_leftover() && stream_.is_quiet(); }
+  [[nodiscard]] bool has_leftover() const noexcept { return begin_ != end_; }
 
   /// Whether any byte has come since this was last asked: all that was sent before the request that
   /// it answers is done.

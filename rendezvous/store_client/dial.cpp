@@ -20,9 +20,6 @@ constexpr auto kNumKeysOfAOrB = "\x06"sv;
 constexpr auto kCancelOfB = "\x0B"sv;
 constexpr auto kConfirmedCancelOfB = "\x01"sv;
 
-/// More keys than this are no count but somebody else's bytes.
-constexpr std::int64_t kMostKeys = 1LL << 40;
-
 using Dialed = tl::expected<Connection, Refusal>;
 
 tl::unexpected<Refusal> refuse(Refusal::Kind kind, std::string cause) {
@@ -91,7 +88,7 @@ Dialed introduce_unvalidated(const posix::SocketAddress& address, ServerDialect 
   if (auto sent = connection->send(kNumKeysOfAOrB, deadline); !sent) return refuse(sent.error());
   const auto keys = connection->read_number(deadline);
   if (!keys) return refuse(keys.error());
-  if (*keys < 0 || *keys > kMostKeys) {
+  if (*keys < 0 || *keys > kMaxCount) {
     return refuse(Refusal::Kind::NoStore,
                   "what listens there is no c10d store: it claims to hold " +
                       std::to_string(*keys) + " keys");
@@ -101,9 +98,19 @@ Dialed introduce_unvalidated(const posix::SocketAddress& address, ServerDialect 
 
 Dialed introduce_as(const posix::SocketAddress& address, Dialect dialect, TimePoint deadline) {
   const ServerDialect server{dialect};
-  if (dialect <= Dialect::B) return introduce_unvalidated(address, server, deadline);
-  if (dialect == Dialect::C)
-    return introduce(address, server, kValidateAndCancel, kConfirmedCancel, deadline);
+  switch (dialect) {
+    case Dialect::A:
+      return introduce_unvalidated(address, server, deadline);
+    case Dialect::B:
+      return introduce(address, server, kCancelOfB, kConfirmedCancelOfB, deadline);
+    case Dialect::C:
+      return introduce(address, server, kValidateAndCancel, kConfirmedCancel, deadline);
+    case Dialect::D:
+    case Dialect::E:
+    case Dialect::F:
+    case Dialect::G:
+      break;
+  }
   return introduce(address, server, kValidateAndPing, kEcho, deadline);
 }
 
@@ -129,7 +136,7 @@ Dialed detect(const posix::SocketAddress& address, TimePoint deadline) {
   }
   if (!old) return old;
 
-  auto newer = introduce(address, {Dialect::B}, kCancelOfB, kConfirmedCancelOfB, deadline);
+  auto newer = introduce_as(address, Dialect::B, deadline);
   if (failed_as(newer, Closed)) return old;
   return newer;
 }

@@ -18,7 +18,8 @@ Attempt<std::int64_t> ask_number(Connection& connection, const Request& request,
 Attempt<std::int64_t> ask_count(Connection& connection, const Request& request,
                                 TimePoint deadline) {
   auto count = ask_number(connection, request, deadline);
-  if (count && *count < 0) return garbage(std::to_string(*count) + " where a count belongs");
+  if (count && (*count < 0 || *count > kMaxCount))
+    return garbage(std::to_string(*count) + " where a count belongs");
   return count;
 }
 

@@ -12,6 +12,9 @@ namespace {
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
 
+constexpr auto kBrokenBetweenCalls =
+    "the connection was closed, or carried a stray byte, between two calls";
+
 /// The cheapest round trip that the dialect has.
 Attempt<void> confirm(Connection& connection, TimePoint deadline) {
   if (opcode(connection.dialect(), Operation::Ping)) return ask_echo(connection, {}, deadline);
@@ -35,10 +38,8 @@ Result<void> Session::connect() {
 
 Result<void> Session::make_ready(Call& call, Operation operation) {
   if (connection_ && !connection_->is_usable()) {
-    const std::string cause =
-        "the connection was closed, or carried a stray byte, between two calls";
-    drop_connection(cause);
-    call.outage = {.since = now(), .cause = cause};
+    drop_connection(kBrokenBetweenCalls);
+    call.outage = {.since = now(), .cause = kBrokenBetweenCalls};
   }
   if (!connection_) {
     if (auto made = make_connection(call); !made) return made;
@@ -133,7 +134,7 @@ void Session::note_write(const Call& call) {
 }
 
 Result<void> Session::flush(Call& call) {
-  if (connection_ && !connection_->is_usable()) drop_connection("the server closed the connection");
+  if (connection_ && !connection_->is_usable()) drop_connection(kBrokenBetweenCalls);
   auto code = Errc::Unavailable;
   if (lost_.count == 0) {
     if (unconfirmed_.count == 0) return {};
@@ -144,6 +145,7 @@ Result<void> Session::flush(Call& call) {
       return {};
     }
     if (answered.error().kind == Fault::Kind::TimedOut) code = Errc::Timeout;
+    if (answered.error().kind == Fault::Kind::Garbage) code = Errc::Internal;
     drop_connection(code == Errc::Timeout ? "no answer for " + to_text(call.timeout)
                                           : answered.error().cause);
   }

@@ -41,6 +41,8 @@ class Session {
       if (auto ready = make_ready(call, operation); !ready) return pass(std::move(ready.error()));
       auto outcome = exchange(*connection_);
       if (connection_->take_answered()) unconfirmed_ = {};
+      if (outcome && connection_->has_leftover())
+        outcome = garbage("more bytes than an answer has");
       if (outcome) {
         connection_->note_supported(operation);
         call.outage.reset();

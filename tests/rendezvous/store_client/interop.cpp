@@ -52,8 +52,8 @@ TEST_CASE("speaking the wrong dialect fails in time, and does the server no harm
   const auto server = server_under_test();
   for (const auto wrong : {Dialect::A, Dialect::B, Dialect::C, Dialect::D}) {
     const bool understood =
-        server.dialect >= Dialect::C ? wrong >= Dialect::C : wrong <= Dialect::B;
-    if (understood) continue;  // Such a pair gets on, or fails later.
+        server.dialect == Dialect::A ? wrong == Dialect::A : wrong >= Dialect::C;
+    if (understood) continue;
     const auto started = std::chrono::steady_clock::now();
     const auto store = StoreClient::connect(server.endpoint, {.timeout = 1s, .dialect = wrong});
     INFO(to_string(wrong));
