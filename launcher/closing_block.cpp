@@ -1,0 +1,135 @@
+#include "launcher/closing_block.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+namespace muster::launcher {
+namespace {
+
+/// How much of a worker's stderr the block shows; the rest stands above it or in the log.
+constexpr std::size_t kShownLines = 15;
+constexpr std::size_t kShownTracebackLines = 40;
+
+/// Appends `  name       text`, further lines indented below.
+void add(std::string& block, std::string_view name, std::string_view text) {
+  bool first = true;
+  while (true) {
+    const auto end = text.find('\n');
+    block += fmt::format("  {:<10} {}\n", first ? name : "", text.substr(0, end));
+    if (end == std::string_view::npos) return;
+    text.remove_prefix(end + 1);
+    first = false;
+  }
+}
+
+std::string join_last(const std::vector<std::string>& lines, std::size_t most) {
+  std::string text;
+  const auto from = lines.size() - std::min(lines.size(), most);
+  for (auto i = from; i < lines.size(); ++i) text += (i == from ? "" : "\n") + lines[i];
+  return text;
+}
+
+/// The end of a long traceback is what matters.
+std::string last_lines_of(const std::string& text, std::size_t most) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at <= text.size();) {
+    const auto end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return join_last(lines, most);
+}
+
+std::string outcome(const WorkerFailure& failure) {
+  return failure.status ? describe(*failure.status) : "could not be started";
+}
+
+/// `ranks 0, 1, 3: killed by SIGTERM` for each way of ending.
+std::string list_victims(const std::vector<Victim>& victims) {
+  std::map<std::string, std::vector<std::uint32_t>> by_end;
+  for (const auto& victim : victims) by_end[describe(victim.status)].push_back(victim.rank.value);
+  std::string text;
+  for (auto& [end, ranks] : by_end) {
+    std::sort(ranks.begin(), ranks.end());
+    text += fmt::format("{}{} {} {} after muster's stop signal", text.empty() ? "" : "\n",
+                        ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), end);
+  }
+  return text;
+}
+
+bool misses_a_module(const WorkerFailure& failure) {
+  const auto names_it = [](const std::string& text) {
+    return text.find("ModuleNotFoundError") != std::string::npos || text.find("No module named") != std::string::npos;
+  };
+  return names_it(failure.traceback) ||
+         std::any_of(failure.stderr_lines.begin(), failure.stderr_lines.end(), names_it);
+}
+
+void add_cause(std::string& block, const WorkerFailure& cause, const JobFacts& facts) {
+  if (!cause.detail.empty()) add(block, "because", cause.detail);
+  add(block, "ran", facts.command);
+  if (facts.python) {
+    std::string text = facts.python->path + " (" + facts.python->why + ")";
+    if (misses_a_module(cause)) {
+      text += "\nthe module is not installed for this Python; install it there, or name another one in PYTHON_EXEC";
+    }
+    add(block, "python", text);
+  }
+  if (!cause.traceback.empty()) {
+    add(block, "traceback", last_lines_of(cause.traceback, kShownTracebackLines));
+  } else if (!cause.stderr_lines.empty()) {
+    add(block, "stderr", join_last(cause.stderr_lines, kShownLines));
+  } else if (facts.err_on_terminal && cause.status) {
+    add(block, "stderr", "went to the terminal, above");
+  }
+  if (!cause.log_file.empty()) add(block, "log", cause.log_file);
+}
+
+}  // namespace
+
+std::string shell_text(const std::vector<std::string>& argv) {
+  constexpr std::size_t kMostShown = 300;
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  std::string text;
+  for (const auto& argument : argv) {
+    if (!text.empty()) text += ' ';
+    if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) {
+      text += argument;
+      continue;
+    }
+    text += '\'';
+    for (const char c : argument) text += c == '\'' ? std::string("'\\''") : std::string(1, c == '\n' ? ' ' : c);
+    text += '\'';
+    if (text.size() > kMostShown) break;
+  }
+  if (text.size() > kMostShown) text = text.substr(0, kMostShown) + "...";
+  return text;
+}
+
+std::string closing_block(const Verdict& verdict, const JobFacts& facts) {
+  std::string summary = verdict.summary;
+  if (verdict.cause) {
+    const auto& cause = *verdict.cause;
+    summary += fmt::format(" (node {}, local rank {}{})", cause.node_rank.value, cause.local_rank.value,
+                           cause.pid > 0 ? fmt::format(", pid {}", cause.pid) : "");
+  }
+  std::string block = fmt::format("muster: job {} failed after {:.1f} s: {}\n", facts.id,
+                                  std::chrono::duration<double>(facts.took).count(), summary);
+  if (verdict.cause) add_cause(block, *verdict.cause, facts);
+  for (const auto& other : verdict.others) {
+    add(block, "also", fmt::format("rank {} {}{}{}", other.rank.value, outcome(other), other.detail.empty() ? "" : ": ",
+                                   other.detail));
+  }
+  if (!verdict.victims.empty()) add(block, "victims", list_victims(verdict.victims));
+  add(block, "restarts", fmt::format("{} of {} used", verdict.restarts, verdict.max_restarts));
+  if (!facts.log_folder.empty()) add(block, "logs", facts.log_folder);
+  add(block, "exit code", std::to_string(verdict.exit_code));
+  return block;
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/membership.hpp"
+#include "launcher/program.hpp"
+
+namespace muster::launcher {
+
+/// What the closing block says beside the verdict.
+struct JobFacts {
+  std::string id;
+  Duration took{};
+  std::string command;                 ///< As a worker ran it.
+  std::optional<ChosenPython> python;
+  std::string log_folder;              ///< Empty: none.
+  bool err_on_terminal = false;        ///< The workers' stderr was not ours to read.
+};
+
+/// The text that ends a job which did not succeed: its first cause, the last words of that worker, and who was only a
+/// victim. Readable without colour; ends in a newline.
+[[nodiscard]] std::string closing_block(const Verdict& verdict, const JobFacts& facts);
+
+/// A command line as a user could type it: quoted where a shell needs it, long ones cut.
+[[nodiscard]] std::string shell_text(const std::vector<std::string>& argv);
+
+}  // namespace muster::launcher

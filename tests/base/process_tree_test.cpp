@@ -1,0 +1,41 @@
+#include "base/posix/process_tree.hpp"
+
+#include <unistd.h>
+
+#include <csignal>
+
+#include <catch2/catch.hpp>
+
+#include "base/posix/process.hpp"
+
+using namespace muster;
+using namespace std::chrono_literals;
+
+TEST_CASE("orphans of double forks in sessions of their own are found and ended", "[posix][tree]") {
+  posix::adopt_orphans();
+  auto pipe = posix::make_pipe();
+  REQUIRE(pipe);
+  posix::Command command;
+  command.path = "/bin/sh";
+  // Each grandchild has no environment, its own session, ignores SIGTERM, and says that it is there by a byte.
+  command.argv = {"sh", "-c",
+                  "for i in 1 2 3; do (setsid env -i /bin/sh -c 'trap \"\" TERM; echo x; sleep 1000' &); done; sleep 1000"};
+  command.environment = {"PATH=/usr/bin:/bin"};
+  command.out = pipe->writer.get();
+  auto process = posix::Process::spawn(command);
+  REQUIRE(process);
+  for (int i = 0; i < 3; ++i) {
+    char byte = 0, newline = 0;
+    REQUIRE(::read(pipe->reader.get(), &byte, 1) == 1);
+    REQUIRE(::read(pipe->reader.get(), &newline, 1) == 1);
+  }
+  CHECK(posix::descendants().size() >= 5);  // The shell and its sleep, three shells; their sleeps may come later.
+  CHECK(posix::end_descendants(30s).empty());
+  CHECK_FALSE(posix::has_children());
+  CHECK(posix::descendants().empty());
+}
+
+TEST_CASE("a process that is none of ours is not signalled", "[posix][tree]") {
+  CHECK(posix::signal_descendants(SIGKILL) == 0);  // We are still here, and so is our parent.
+  CHECK(::kill(::getppid(), 0) == 0);
+}
