@@ -62,9 +62,12 @@ ExitNow help(const CLI::App& app) {
 /// What stands for the flag in the environment, if anything does.
 Result<std::optional<Given>> from_environment(const Flag& flag, const Environment& environment) {
   const std::string name = variable_name(flag);
-  const auto found = name.empty() ? environment.end() : environment.find(name);
+  auto found = name.empty() ? environment.end() : environment.find(name);
+  if (found == environment.end() && flag.name == "shutdown-timeout") {
+    found = environment.find("TORCH_ELASTIC_SHUTDOWN_TIMEOUT");  // torchrun's other name for it.
+  }
   if (found == environment.end()) return std::nullopt;
-  Given given{.value = found->second, .origin = name};
+  Given given{.value = found->second, .origin = found->first};
   if (flag.takes == Takes::Nothing) {
     const auto on = parse_integer(given.value);
     if (!on) {
@@ -90,12 +93,21 @@ void use_python_log_level(const Environment& environment, Options& options) {
   if (found == environment.end() || found->second.empty() || found->second == "NOTSET") return;
   if (const auto level = parse_log_level(found->second)) {
     options.log_level = *level;
-  } else if (found->second == "CRITICAL" || found->second == "FATAL") {
-    options.log_level = spdlog::level::err;
   } else {
     options.notices.push_back("LOGLEVEL: " + in_quotes(found->second) +
                               " is no log level that muster knows: info is used");
   }
+}
+
+/// What is given to a flag, by the command line or else by a variable.
+Result<std::optional<Given>> given_to(const Flag& flag, const CLI::App& app,
+                                      const Environment& environment) {
+  const std::string option = long_option(flag);
+  if (flag.owner == Owner::NotYet || app.count(option) == 0) {
+    return from_environment(flag, environment);
+  }
+  if (flag.takes == Takes::Nothing) return Given{.value = "1", .origin = option};
+  return Given{.value = app.get_option(option)->results().back(), .origin = option};
 }
 
 /// What no single flag can tell.
@@ -142,19 +154,10 @@ Result<Options> fill_options(const CLI::App& app, const Environment& environment
   use_python_log_level(environment, options);
   for (const Flag& flag : flags()) {
     if (flag.takes == Takes::Over) continue;
-    std::optional<Given> given;
-    if (flag.owner != Owner::NotYet && app.count(long_option(flag)) > 0) {
-      given = Given{.value = flag.takes == Takes::Nothing
-                                 ? "1"
-                                 : app.get_option(long_option(flag))->results().back(),
-                    .origin = long_option(flag)};
-    } else {
-      auto found = from_environment(flag, environment);
-      if (!found) return pass(found.error());
-      given = std::move(*found);
-    }
-    if (!given) continue;
-    const auto applied = apply(flag.name, *given, environment, machine, options);
+    const auto given = given_to(flag, app, environment);
+    if (!given) return pass(given.error());
+    if (!*given) continue;
+    const auto applied = apply(flag.name, **given, environment, machine, options);
     if (!applied) return pass(applied.error());
   }
   reconcile(options);

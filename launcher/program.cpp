@@ -40,6 +40,15 @@ bool has_python_name(std::string_view script) {
   return script.ends_with(".py") || script.ends_with(".pyc") || script.ends_with(".pyz");
 }
 
+/// Whether a file that begins so is a program rather than text: ELF, or of a format registered with
+/// the kernel.
+bool is_binary(std::string_view start) {
+  return start.starts_with(
+             "\x7f"
+             "ELF") ||
+         start.find('\0') != std::string_view::npos;
+}
+
 class Resolver {
  public:
   Resolver(const Options& options, const Environment& environment)
@@ -204,7 +213,7 @@ class Resolver {
       if (const auto shebang = parse_shebang(*start)) {
         if (shebang->carriage_return || !interpreter_found(*shebang))
           return missing_interpreter(path, *shebang);
-      } else if (start->find('\0') == std::string::npos) {
+      } else if (!is_binary(*start)) {
         return no_program(*start);
       }
     }
@@ -263,7 +272,7 @@ class Resolver {
       return refuse(name,
                     "is a script for " + in_quotes(runner) + ", but not executable: " + chmod);
     }
-    if (start.find('\0') != std::string_view::npos) {
+    if (is_binary(start)) {
       return refuse(name, "is a program, but not executable: " + chmod);
     }
     if (!facts.readable) return refuse(name, "may be neither read nor executed by this user");
