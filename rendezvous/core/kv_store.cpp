@@ -1,32 +1,19 @@
 #include "rendezvous/core/kv_store.hpp"
 
-#include "base/assert.hpp"
+#include "rendezvous/core/kv_cost.hpp"
+#include "rendezvous/core/planted_fault.hpp"
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <system_error>
-
-// Test-only builds of this file plant one fault each, to show that the property tests and the fuzz
-// target find it. The programs are built without it.
-#ifndef MUSTER_PLANTED_FAULT
-#define MUSTER_PLANTED_FAULT 0
-#endif
 
 namespace muster::rendezvous {
 namespace {
 
-// What it costs to keep a thing, beside its own bytes.
-constexpr std::size_t kEntryCost = 192;
-constexpr std::size_t kQueueCost = 704;  // An empty std::deque allocates this much.
-constexpr std::size_t kItemCost = 40;
-constexpr std::size_t kWaitCost = 160;
-constexpr std::size_t kRegistrationCost = 64;
-
 constexpr std::size_t kMaxNumberText = 20;  // "-9223372036854775808"
 constexpr std::size_t kKeptViews = 4096;    // More room than this is given back after the command.
 constexpr std::size_t kKeptPoppedBytes = 64 * 1024;  // Likewise.
-constexpr std::size_t kSpareValueBytes =
-    64;  // A value's room may exceed twice its size by this much.
 constexpr std::size_t kShownKeyBytes = 80;
 
 /// A key or value for a message: printable, and not too long.
@@ -61,12 +48,10 @@ std::optional<std::int64_t> leading_number(std::string_view text) {
 class NumberText {
  public:
   explicit NumberText(std::int64_t number) {
-#if MUSTER_PLANTED_FAULT == 2
-    const auto result =
-        std::to_chars(text_, text_ + sizeof text_, static_cast<std::uint64_t>(number));
-#else
-    const auto result = std::to_chars(text_, text_ + sizeof text_, number);
-#endif
+    const auto as_unsigned = static_cast<std::uint64_t>(number);
+    const auto result = MUSTER_PLANTED_FAULT == 2
+                            ? std::to_chars(text_, std::end(text_), as_unsigned)
+                            : std::to_chars(text_, std::end(text_), number);
     size_ = static_cast<std::size_t>(result.ptr - text_);
   }
   [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
@@ -86,33 +71,6 @@ KvStore::Outcome KvStore::execute(KvClient client, const kv::Command& command) {
   auto reply = std::visit([&](const auto& each) { return run(client, each); }, command);
   return {reply, woken_};
 }
-
-void KvStore::forget(KvClient client) {
-  const auto found = waits_.find(client.value);
-  if (found == waits_.end()) return;
-  for (auto& wait : found->second) {
-    leave_places(wait);
-    bytes_ -= kWaitCost;
-  }
-  waits_.erase(found);
-}
-
-std::vector<KvStore::Pending> KvStore::pending() const {
-  std::vector<Pending> result;
-  for (const auto& [client, waits] : waits_) {
-    Pending one{.client = KvClient{client}, .keys = {}};
-    for (const auto& wait : waits) {
-      for (const auto& place : wait.places) one.keys.push_back(place.entry->first);
-    }
-    std::sort(one.keys.begin(), one.keys.end());
-    result.push_back(std::move(one));
-  }
-  std::sort(result.begin(), result.end(),
-            [](const auto& a, const auto& b) { return a.client < b.client; });
-  return result;
-}
-
-// ---- Single values ----
 
 kv::Reply KvStore::run(KvClient, const kv::Set& set) {
   if (!store(set.key, find(set.key), set.value, true)) return refuse_full("SET", set.key);
@@ -171,8 +129,6 @@ kv::Reply KvStore::run(KvClient, const kv::Append& append) {
   return kv::Nothing{};
 }
 
-// ---- Several keys ----
-
 kv::Reply KvStore::run(KvClient, const kv::Check& check) {
   const bool all =
       std::all_of(check.keys.begin(), check.keys.end(), [&](auto key) { return is_present(key); });
@@ -204,15 +160,13 @@ kv::Reply KvStore::run(KvClient, const kv::ListKeys&) {
   return kv::Keys{views_};
 }
 
-// ---- Waiting ----
-
 kv::Reply KvStore::run(KvClient client, const kv::Wait& wait) {
   std::size_t missing = 0;
-  std::size_t cost = kWaitCost;
+  std::size_t cost = kv_cost::kWait;
   for (const auto key : wait.keys) {
     if (is_present(key)) continue;
     ++missing;
-    cost += kRegistrationCost + kEntryCost + key.size();
+    cost += kv_cost::kRegistration + kv_cost::kEntry + key.size();
   }
   if (missing != 0 && !has_room(cost)) return refuse_full("WAIT", wait.keys.front());
 
@@ -233,9 +187,7 @@ kv::Reply KvStore::run(KvClient client, const kv::Wait& wait) {
 }
 
 kv::Reply KvStore::run(KvClient client, const kv::CancelWait&) {
-#if MUSTER_PLANTED_FAULT != 3
-  forget(client);
-#endif
+  if constexpr (MUSTER_PLANTED_FAULT != 3) forget(client);
   return kv::WaitCancelled{};
 }
 
@@ -243,8 +195,8 @@ kv::Reply KvStore::run(KvClient client, const kv::Barrier& barrier) {
   Entry* const found = find(barrier.key);
   const auto arrived = sum(found, 1);
   if (!arrived) return refuse_text("BARRIER", *found);
-  const std::size_t most =
-      kEntryCost + barrier.key.size() + kMaxNumberText + kWaitCost + kRegistrationCost;
+  const std::size_t most = kv_cost::kEntry + barrier.key.size() + kMaxNumberText + kv_cost::kWait +
+                           kv_cost::kRegistration;
   if (!has_room(most)) return refuse_full("BARRIER", barrier.key);
 
   const bool wakes = false;
@@ -258,22 +210,20 @@ kv::Reply KvStore::run(KvClient client, const kv::Barrier& barrier) {
   return kv::Withheld{};
 }
 
-// ---- Queues ----
-
 kv::Reply KvStore::run(KvClient, const kv::QueuePush& push) {
   Entry* const found = find(push.key);
   const bool is_first = found == nullptr || found->second.queue == nullptr;
-  const std::size_t more = (found == nullptr ? kEntryCost + push.key.size() : 0) +
-                           (is_first ? kQueueCost : 0) + kItemCost + push.item.size();
+  const std::size_t more = (found == nullptr ? kv_cost::kEntry + push.key.size() : 0) +
+                           (is_first ? kv_cost::kQueue : 0) + kv_cost::kItem + push.item.size();
   if (!has_room(more)) return refuse_full("QUEUE_PUSH", push.key);
   Entry& entry = entry_of(push.key, found);
   auto& queue = entry.second.queue;
   if (is_first) {
     queue = std::make_unique<std::deque<std::string>>();
-    bytes_ += kQueueCost;
+    bytes_ += kv_cost::kQueue;
   }
   queue->emplace_back(push.item);
-  bytes_ += kItemCost + push.item.size();
+  bytes_ += kv_cost::kItem + push.item.size();
   if (!entry.second.waiters.empty()) satisfy_first(entry);
   return kv::Nothing{};
 }
@@ -285,10 +235,10 @@ kv::Reply KvStore::run(KvClient, const kv::QueuePop& pop) {
   const auto before = static_cast<std::int64_t>(queue->size());
   popped_ = std::move(queue->front());
   queue->pop_front();
-  bytes_ -= kItemCost + popped_.size();
+  bytes_ -= kv_cost::kItem + popped_.size();
   if (queue->empty()) {
     queue.reset();
-    bytes_ -= kQueueCost;
+    bytes_ -= kv_cost::kQueue;
     drop_if_unused(*entry);
   }
   return kv::Popped{before, popped_};
@@ -300,127 +250,9 @@ kv::Reply KvStore::run(KvClient, const kv::QueueLength& length) {
   return kv::Number{static_cast<std::int64_t>(entry->second.queue->size())};
 }
 
-// ---- Neither ----
-
 kv::Reply KvStore::run(KvClient, const kv::Ping& ping) { return kv::Echo{ping.nonce}; }
 
 kv::Reply KvStore::run(KvClient, const kv::Watch&) { return kv::Watching{}; }
-
-// ---- The table ----
-
-KvStore::Entry* KvStore::find(std::string_view key) {
-  const auto found = table_.find(key);
-  return found == table_.end() ? nullptr : &*found;
-}
-
-KvStore::Entry* KvStore::find_value(std::string_view key) {
-  Entry* const entry = find(key);
-  return entry != nullptr && entry->second.has_value ? entry : nullptr;
-}
-
-bool KvStore::is_present(std::string_view key) {
-  const Entry* const entry = find(key);
-  return entry != nullptr && (entry->second.has_value || entry->second.queue != nullptr);
-}
-
-bool KvStore::has_room(std::size_t more) const {
-  return bytes_ <= limits_.stored_bytes && more <= limits_.stored_bytes - bytes_;
-}
-
-KvStore::Entry& KvStore::entry_of(std::string_view key, Entry* found) {
-  if (found != nullptr) return *found;
-  bytes_ += kEntryCost + key.size();
-  return *table_.try_emplace(std::string(key)).first;
-}
-
-/// Gives the key a value. False, and nothing has changed, if there is no room.
-bool KvStore::store(std::string_view key, Entry* found, std::string_view value, bool wakes) {
-  const std::size_t before = found == nullptr ? 0 : found->second.value.size();
-  const std::size_t more = (found == nullptr ? kEntryCost + key.size() : 0) +
-                           (value.size() > before ? value.size() - before : 0);
-  if (!has_room(more)) return false;
-  Entry& entry = entry_of(key, found);
-  Slot& slot = entry.second;
-  bytes_ += value.size();
-  bytes_ -= before;
-  if (slot.value.capacity() > 2 * value.size() + kSpareValueBytes) std::string().swap(slot.value);
-  slot.value.assign(value);
-  if (!slot.has_value) ++keys_;
-  slot.has_value = true;
-  if (wakes) wake_all(entry);
-  return true;
-}
-
-void KvStore::drop_if_unused(Entry& entry) {
-  const Slot& slot = entry.second;
-  if (slot.has_value || slot.queue != nullptr || !slot.waiters.empty()) return;
-  bytes_ -= kEntryCost + entry.first.size();
-  table_.erase(table_.find(entry.first));
-}
-
-// ---- The waits ----
-
-KvStore::Wait& KvStore::begin_wait(KvClient client, bool replaceable) {
-  auto& waits = waits_[client.value];
-  // The replaceable one comes first, where the next Wait looks for it.
-  const auto self =
-      waits.insert(replaceable ? waits.begin() : waits.end(),
-                   Wait{.client = client, .replaceable = replaceable, .self = {}, .places = {}});
-  self->self = self;
-  bytes_ += kWaitCost;
-  return *self;
-}
-
-void KvStore::register_for(Wait& wait, Entry& entry) {
-  auto& waiters = entry.second.waiters;
-  const auto registration = waiters.insert(waiters.end(), Registration{&wait, wait.places.size()});
-  wait.places.push_back({&entry, registration});
-  bytes_ += kRegistrationCost;
-}
-
-void KvStore::wake_all(Entry& entry) {
-#if MUSTER_PLANTED_FAULT == 1
-  if (!entry.second.waiters.empty()) satisfy_first(entry);
-#else
-  while (!entry.second.waiters.empty()) satisfy_first(entry);
-#endif
-}
-
-/// Takes the first registration off the key's list, and wakes its client if that was the last thing
-/// it lacked.
-void KvStore::satisfy_first(Entry& entry) {
-  const auto [wait, place] = entry.second.waiters.front();
-  entry.second.waiters.pop_front();
-  bytes_ -= kRegistrationCost;
-  auto& places = wait->places;
-  if (place + 1 != places.size()) {
-    places[place] = places.back();
-    places[place].registration->place = place;
-  }
-  places.pop_back();
-  if (!places.empty()) return;
-  woken_.push_back(wait->client);
-  end(*wait);
-}
-
-void KvStore::leave_places(Wait& wait) {
-  for (const auto& place : wait.places) {
-    place.entry->second.waiters.erase(place.registration);
-    bytes_ -= kRegistrationCost;
-    drop_if_unused(*place.entry);
-  }
-  wait.places.clear();
-}
-
-void KvStore::end(Wait& wait) {
-  MUSTER_ASSERT(wait.places.empty());
-  const auto of_client = waits_.find(wait.client.value);
-  of_client->second.erase(wait.self);
-  if (of_client->second.empty()) waits_.erase(of_client);
-  bytes_ -= kWaitCost;
-}
-
-// ---- Numbers and refusals ----
 
 /// The number at the entry, 0 where there is none, plus delta, wrapping around; nullopt if its
 /// value is no number.

@@ -1,12 +1,9 @@
 #include "rendezvous/store/request_reader.hpp"
 
+#include "rendezvous/core/planted_fault.hpp"
+
 #include <algorithm>
 #include <bit>
-
-// Test-only builds of this file plant a fault, to show that the tests find it. See kv_store.cpp.
-#ifndef MUSTER_PLANTED_FAULT
-#define MUSTER_PLANTED_FAULT 0
-#endif
 
 namespace muster::store {
 namespace {
@@ -42,11 +39,8 @@ bool RequestReader::bounded(std::uint64_t& value, std::uint64_t limit, std::stri
   const std::size_t there = std::min(input_.size() - at_, kLengthBytes);
   value = 0;
   std::memcpy(&value, input_.data() + at_, there);
-#if MUSTER_PLANTED_FAULT == 4
-  const bool fits = value <= limit + 1;
-#else
+  if constexpr (MUSTER_PLANTED_FAULT == 4) ++limit;
   const bool fits = value <= limit;
-#endif
   if (!fits) {  // Also if part of it is still to come: that can only make it larger.
     refusal_.append(what).append(there < kLengthBytes ? " of at least " : " of ");
     refusal_.append(std::to_string(value)).append(unit);
