@@ -48,14 +48,18 @@ std::string outcome(const WorkerFailure& failure) {
   return failure.status ? describe(*failure.status) : "could not be started";
 }
 
-/// `ranks 0, 1, 3: killed by SIGTERM` for each way of ending.
+/// `ranks 0, 1, 3: killed by SIGTERM (signal 15); stopped by muster`, a line for each way of ending.
 std::string list_victims(const std::vector<Victim>& victims) {
+  constexpr std::string_view kVerb = "was ";
   std::map<std::string, std::vector<std::uint32_t>> by_end;
-  for (const auto& victim : victims) by_end[describe(victim.status)].push_back(victim.rank.value);
+  for (const auto& victim : victims) {
+    const auto end = describe(victim.status);
+    by_end[end.starts_with(kVerb) ? end.substr(kVerb.size()) : end].push_back(victim.rank.value);
+  }
   std::string text;
   for (auto& [end, ranks] : by_end) {
     std::sort(ranks.begin(), ranks.end());
-    text += fmt::format("{}{} {} {} after muster's stop signal", text.empty() ? "" : "\n",
+    text += fmt::format("{}{} {}: {}; stopped by muster", text.empty() ? "" : "\n",
                         ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), end);
   }
   return text;

@@ -1,0 +1,197 @@
+"""What goes wrong around a job, each from a real kernel event: one clear message, the right exit code, nothing left."""
+
+import contextlib
+import os
+import pathlib
+import re
+import socket
+import struct
+import subprocess
+import unittest
+
+from job import JobTest, wait_for
+
+MIB = 1024 * 1024
+
+
+@contextlib.contextmanager
+def cgroup(controller, **limits):
+    """A v1 cgroup of this test's own; the processes are moved in by `sh -c 'echo $$ > ...'`."""
+    root = pathlib.Path(f"/sys/fs/cgroup/{controller}")
+    name = f"muster-test-{os.getpid()}"
+    folder = root / name
+    if root.is_dir() and (root / "cgroup.procs").exists():
+        folder.mkdir()
+    else:
+        raise unittest.SkipTest(f"no v1 cgroup hierarchy of {controller} that we may write to")
+    try:
+        for file, value in limits.items():
+            (folder / file.replace("__", ".")).write_text(str(value))
+        yield folder
+    finally:
+        wait_for(lambda: not (folder / "cgroup.procs").read_text(), "the cgroup to be empty")
+        folder.rmdir()
+
+
+def inside(folder):
+    return ("sh", "-c", f'echo $$ > {folder}/cgroup.procs; exec "$@"', "sh")
+
+
+class Usage(JobTest):
+    def refused(self, *arguments, code=2):
+        got, out, err = self.run_job(*arguments)
+        self.assertEqual((got, out), (code, ""), err)
+        return err.rstrip("\n").split("\n")[-1]
+
+    def test_exits_2_and_says_what_is_wrong(self):
+        self.script("#!/bin/sh\nexit 0\n")
+        self.script("#!/bin/sh\n", "plain.sh", 0o644)
+        self.script("#!/no/such/interpreter\n", "lost.sh")
+        (self.folder / "folder").mkdir()
+        for arguments, *words in (
+            (["missing.py"], "missing.py"),
+            (["plain.sh"], "plain.sh", "execut"),
+            (["lost.sh"], "/no/such/interpreter"),
+            (["folder"], "folder"),
+            (["--nproc-per-node", "0", "worker.sh"], "--nproc-per-node", "0"),
+            (["--nproc-per-node", "-1", "worker.sh"], "--nproc-per-node", "-1"),
+            (["--nproc-per-node", "many", "worker.sh"], "--nproc-per-node", "many"),
+            (["--max-restarts=-1", "worker.sh"], "--max-restarts", "-1"),
+            (["--no-such-flag", "worker.sh"], "--no-such-flag"),
+            (["--nproc-per-nod3", "2", "worker.sh"], "--nproc-per-nod3"),
+            (["--master-port", "70000", "worker.sh"], "--master-port", "70000"),
+            ([],),
+        ):
+            with self.subTest(arguments):
+                last = self.refused(*arguments)
+                self.assertTrue(last.startswith("muster: error: "), last)
+                for word in words:
+                    self.assertIn(word, last)
+
+    def test_a_program_that_the_kernel_refuses(self):
+        # Executable, but no program: only exec can tell.
+        (self.folder / "noise").write_bytes(b"\x7fELF" + bytes(60))
+        (self.folder / "noise").chmod(0o755)
+        code, _, err = self.run_job("--nproc-per-node", 2, "--max-restarts", 3, "./noise")
+        self.assertEqual(code, 2)
+        self.assertIn("noise: Exec format error", err)
+        self.assertNotIn("restarting", err)
+
+
+class Ports(JobTest):
+    def test_a_busy_port_names_its_holder(self):
+        self.script("#!/bin/sh\nexit 0\n")
+        with socket.create_server(("127.0.0.1", 0)) as busy:
+            port = busy.getsockname()[1]
+            code, _, err = self.run_job("--master-port", port, "worker.sh")
+        self.assertEqual(code, 1)
+        self.assertIn(f"127.0.0.1:{port}: Address already in use", err)
+        self.assertIn(f"held by process {os.getpid()} (", err)
+
+    def test_a_fixed_port_is_free_again_after_a_restart_and_after_the_job(self):
+        self.script("#!/bin/sh\necho $MASTER_PORT >> ports\n[ $TORCHELASTIC_RESTART_COUNT = 2 ]\n")
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        for _ in range(2):
+            self.assertEqual(self.run_job("--master-port", port, "--max-restarts", 2, "worker.sh")[0], 0)
+        self.assertEqual(self.lines_of("ports"), [str(port)] * 6)
+
+
+class Folders(JobTest):
+    def mounted(self, options):
+        """Runs what follows in a mount namespace where ./logs is a small tmpfs."""
+        (self.folder / "logs").mkdir()
+        return ("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=64k tmpfs logs && {options} && exec "$@"', "sh")
+
+    def test_a_read_only_log_folder(self):
+        self.script("#!/bin/sh\nexit 0\n")
+        code, _, err = self.run_job("--log-dir", "logs", "worker.sh", wrap=self.mounted("mount -o remount,ro logs"))
+        self.assertEqual(code, 2)
+        self.assertRegex(err, r"muster: error: --log-dir: make folder \S+/logs/\S+: Read-only file system\n$")
+
+    def test_a_full_log_folder_costs_the_log_not_the_job(self):
+        self.script("#!/bin/sh\nhead -c 200000 /dev/zero | tr '\\0' 'x'\necho end >&2\n")
+        code, out, err = self.run_job("--tee", "1", "--log-dir", "logs", "worker.sh", wrap=self.mounted("true"))
+        self.assertEqual(code, 0, err)
+        self.assertEqual(out.count("x"), 200000)
+        self.assertRegex(err, r"log lost: \S+/stdout.log can't be written any more \(No space left on device\)")
+
+    def test_a_log_folder_that_is_full_at_the_start(self):
+        self.script("#!/bin/sh\nexit 0\n")
+        code, _, err = self.run_job("--log-dir", "logs", "worker.sh",
+                                    wrap=self.mounted("mount -o remount,nr_inodes=1 logs"))
+        self.assertEqual(code, 2)
+        self.assertIn("--log-dir: make folder", err)
+        self.assertIn("No space left on device", err)
+
+
+class Limits(JobTest):
+    def test_more_workers_than_the_system_lets_start(self):
+        self.script("#!/bin/sh\nexec sleep 1000\n")
+        with cgroup("pids", pids__max=12) as folder:
+            code, _, err = self.run_job("--nproc-per-node", 20, "--max-restarts", 3, "worker.sh", wrap=inside(folder))
+        self.assertEqual(code, 1)
+        self.assertRegex(err, rf"rank \d+ could not be started")
+        self.assertRegex(err, rf"Resource temporarily unavailable; the limit pids.max of cgroup /{folder.name} is reached \(12\)")
+        self.assertNotIn("restarting", err)
+
+    def test_an_out_of_memory_kill_is_told_from_any_other(self):
+        self.script("""import os, time
+if os.environ["RANK"] == "1":
+    hoard = []
+    while True:
+        hoard.append(bytearray(os.urandom(1)) * (1024 * 1024))
+time.sleep(1000)
+""", "hoard.py", 0o644)
+        self.environment["PYTHON_EXEC"] = "/usr/bin/python3"
+        limit = 100 * MIB
+        with cgroup("memory", memory__limit_in_bytes=limit) as folder:
+            with contextlib.suppress(OSError):
+                (folder / "memory.memsw.limit_in_bytes").write_text(str(limit))
+            code, _, err = self.run_job("--nproc-per-node", 2, "hoard.py", wrap=inside(folder))
+        self.assertEqual(code, 137, err)
+        self.assertRegex(err, r"rank 1 was killed by SIGKILL")
+        self.assertRegex(err, rf"killed by the kernel for memory: cgroup /{folder.name} reached its limit of 100 MiB")
+
+
+class StoreClients(JobTest):
+    """What strangers send to a job's store costs them their connection, and the job nothing."""
+
+    PINGS = b"\x00\xce\xf7\x85\x3c" + b"\x0d" + struct.pack("<I", 7)
+
+    def test_garbage(self):
+        self.script("#!/bin/sh\necho $MASTER_PORT > port.new; mv port.new port\nwhile [ ! -e done ]; do sleep 0.05; done\n")
+        job = self.start("worker.sh")
+        wait_for(lambda: (self.folder / "port").exists(), "the worker to start")
+        port = int((self.folder / "port").read_text())
+
+        def talk(request, reply=b""):
+            with socket.create_connection(("127.0.0.1", port), 30) as client:
+                client.sendall(request)
+                with contextlib.suppress(ConnectionResetError):
+                    got = b""
+                    while len(got) < len(reply) or not reply:
+                        piece = client.recv(4096)
+                        if not piece:
+                            return got
+                        got += piece
+                    return got
+            return b""
+
+        huge = struct.pack("<Q", 1 << 63)
+        self.assertEqual(talk(b"GET / HTTP/1.1\r\n\r\n"), b"")
+        self.assertEqual(talk(bytes(range(200, 256)) * 100), b"")
+        self.assertEqual(talk(self.PINGS + b"\x03" + huge), struct.pack("<I", 7))
+        self.assertEqual(talk(b"\x03" + huge), b"")
+        with socket.create_connection(("127.0.0.1", port)) as half:
+            half.sendall(self.PINGS + b"\x01" + struct.pack("<Q", 5) + b"ha")
+            self.assertEqual(talk(self.PINGS, struct.pack("<I", 7)), struct.pack("<I", 7))
+        (self.folder / "done").touch()
+        out, err = job.communicate(timeout=60)
+        self.assertEqual((job.returncode, out), (0, ""), err)
+        self.assertIn("--worker-store torch", err)
+        self.assertIn("127.0.0.1", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,102 @@
+"""Jobs of plain shell workers under muster, for the tests that need no PyTorch."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import uuid
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build/dev"))
+MUSTER = BUILD / "launcher/muster"
+STORE_SERVER = BUILD / "tests/tools/store_server"
+
+MARK = "MUSTER_TEST_MARK"  # In the environment of all that a test starts, with a value of its own.
+PATIENCE = 60  # Seconds for whatever should happen at once, on a machine that has much else to do.
+
+
+def processes_marked(mark):
+    found = []
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        try:
+            environment = pathlib.Path(entry.path, "environ").read_bytes().split(b"\0")
+            state = pathlib.Path(entry.path, "stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        if f"{MARK}={mark}".encode() in environment and state != "Z":
+            found.append(int(entry.name))
+    return found
+
+
+def wait_for(condition, what, patience=PATIENCE):
+    """Polls for what gives no event to a test: a file, a process table. Returns what the condition returned."""
+    deadline = time.monotonic() + patience
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {patience} s for {what}")
+        time.sleep(0.005)
+
+
+class JobTest(unittest.TestCase):
+    """A temporary folder, a mark, and the check that neither a process nor a temporary file is left."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.temporary = self.folder / "tmp"
+        self.temporary.mkdir()
+        self.mark = uuid.uuid4().hex
+        self.addCleanup(self.check_nothing_left)
+        dropped = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "OMP_NUM_THREADS", "LOGLEVEL")
+        self.environment = {name: value for name, value in os.environ.items() if name not in dropped}
+        self.environment.update({MARK: self.mark, "TMPDIR": str(self.temporary)})
+        self.keeps_temporary = False
+
+    def check_nothing_left(self):
+        wait_for(lambda: not processes_marked(self.mark), "every process of the test to end", 5)
+        if not self.keeps_temporary:
+            self.assertEqual(list(self.temporary.iterdir()), [])
+
+    def script(self, text, name="worker.sh", mode=0o755):
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+    def start(self, *arguments, wrap=(), **options):
+        """muster in the background; its stderr and stdout are pipes unless given."""
+        command = [*map(str, wrap), str(MUSTER), *map(str, arguments)]
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        options.setdefault("env", self.environment)
+        process = subprocess.Popen(command, text=True, errors="replace", cwd=self.folder, **options)
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+        for stream in (process.stdout, process.stderr, process.stdin):
+            if stream:
+                stream.close()
+        process.wait()
+
+    def run_job(self, *arguments, **options):
+        """Runs a job to its end and returns (exit code, stdout, stderr)."""
+        process = self.start(*arguments, **options)
+        out, err = process.communicate(timeout=PATIENCE)
+        return process.returncode, out, err
+
+    def lines_of(self, name):
+        path = self.folder / name
+        return path.read_text().split("\n")[:-1] if path.exists() else []

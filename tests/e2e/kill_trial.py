@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+"""One trial of kill_test.py: the first process of a PID namespace of its own.
+
+Starts a job, kills keeper, agent or both with SIGKILL after a time, and looks how long it takes until nobody else is left
+in the namespace: the kernel's own list of processes, which nothing can hide from. Prints the result as JSON.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+WORKERS = 4
+PATIENCE = 30  # Seconds until a trial is given up.
+
+
+def others():
+    """Every process of the namespace but this one, zombies that nobody has reaped left out."""
+    found = {}
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            stat = pathlib.Path(entry.path, "stat").read_text()
+        except OSError:
+            continue
+        name, state = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2]
+        if state != "Z":
+            found[int(entry.name)] = name
+    return found
+
+
+def has_environment(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/environ").read_bytes() != b""
+    except OSError:
+        return False
+
+
+def reap():
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+
+
+def children_of(pid):
+    try:
+        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def wait_until(condition, patience):
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > patience:
+            return None
+        reap()
+        time.sleep(0.001)
+    return time.monotonic() - began
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--muster", required=True)
+    parser.add_argument("--phase", choices=["start", "restart", "stop"], required=True)
+    parser.add_argument("--victim", choices=["keeper", "agent", "both", "nobody"], required=True)
+    parser.add_argument("--after", type=float, required=True, help="seconds from the phase's beginning")
+    arguments = parser.parse_args()
+
+    with tempfile.TemporaryDirectory() as folder:
+        marks = pathlib.Path(folder, "marks")
+        marks.touch()
+        started = lambda: len(marks.read_text().split())
+        behaviour = {"start": "stay", "restart": "fail", "stop": "stubborn"}[arguments.phase]
+        worker = pathlib.Path(__file__).with_name("workers") / "orphaner.sh"
+        restarts = "1000" if arguments.phase == "restart" else "0"
+        began = time.monotonic()
+        keeper = os.posix_spawn(
+            arguments.muster,
+            [arguments.muster, "--log-level", "off", "--shutdown-timeout", "20", "--max-restarts", restarts,
+             "--nproc-per-node", str(WORKERS), str(worker), str(marks), behaviour],
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_OPEN, 2, os.path.join(folder, "err"), os.O_CREAT | os.O_WRONLY, 0o600)],
+        )
+        result = {"phase": arguments.phase, "victim": arguments.victim, "after": arguments.after}
+        if arguments.phase != "start":
+            wait_until(lambda: started() >= WORKERS, PATIENCE)
+            began = time.monotonic()
+        if arguments.victim == "nobody":
+            wait_until(lambda: started() >= WORKERS, PATIENCE)
+            result["start"] = time.monotonic() - began
+            os.kill(keeper, signal.SIGKILL)
+        else:
+            if arguments.phase == "stop":
+                os.kill(keeper, signal.SIGTERM)
+            while time.monotonic() - began < arguments.after:
+                pass
+            agents = []
+            if arguments.victim != "keeper":
+                wait_until(lambda: children_of(keeper), PATIENCE)
+                agents = children_of(keeper)
+            pids = {"keeper": [keeper], "agent": agents, "both": [keeper, *agents]}[arguments.victim]
+            result["killed"] = len(pids)
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+        # Where both were killed the parent-death signal is all that is left: it ends workers, not what they left.
+        left = lambda: [pid for pid in others() if arguments.victim != "both" or has_environment(pid)]
+        result["gone"] = wait_until(lambda: not left(), PATIENCE)
+        result["left"] = sorted(others().values())
+        result["started"] = started()
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,337 @@
+"""What a user of muster on one machine sees: environment, exit codes, restarts, signals, output."""
+
+import os
+import pathlib
+import pty
+import re
+import signal
+import subprocess
+import sys
+import unittest
+
+from job import JobTest, MUSTER, PATIENCE, wait_for
+
+SLEEPERS = """#!/bin/sh
+echo ready >> ready
+exec sleep 1000
+"""
+
+
+class Environment(JobTest):
+    def test_of_each_worker(self):
+        self.script('#!/bin/sh\nenv -0 > "env.$RANK"\n')
+        code, _, err = self.run_job("--nproc-per-node=2", "--max-restarts=3", "--role", "trainer", "--rdzv-id", "job 7",
+                                    "worker.sh")
+        self.assertEqual(code, 0, err)
+        ports = set()
+        for rank in "01":
+            entries = (self.folder / f"env.{rank}").read_text().split("\0")[:-1]
+            seen = dict(entry.split("=", 1) for entry in entries)
+            ports.add(seen["MASTER_PORT"])
+            inherited = set(self.environment) | {"PWD", "SHLVL", "_", "OLDPWD"}
+            expected = {
+                "RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "LOCAL_SIZE": "2",
+                "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1", "ROLE_NAME": "trainer", "ROLE_RANK": rank,
+                "ROLE_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": seen["MASTER_PORT"],
+                "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "3", "TORCHELASTIC_RUN_ID": "job 7",
+                "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_ERROR_FILE": "",
+                "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
+                "OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // 2)),
+            }
+            self.assertEqual({name: value for name, value in seen.items() if name not in inherited}, expected)
+        self.assertEqual(len(ports), 1)
+        self.assertRegex(err, r"^muster \S+ info +OMP_NUM_THREADS=\d+ for each worker: .*\n$")
+
+    def test_threads_are_left_alone_for_one_worker_and_where_they_are_set(self):
+        self.script('#!/bin/sh\necho "threads ${OMP_NUM_THREADS-unset}"\n')
+        self.assertEqual(self.run_job("worker.sh"), (0, "threads unset\n", ""))
+        self.environment["OMP_NUM_THREADS"] = "7"
+        self.assertEqual(self.run_job("--nproc-per-node=2", "worker.sh"), (0, "threads 7\nthreads 7\n", ""))
+
+    def test_inherited_rank_variables_are_overridden(self):
+        self.script('#!/bin/sh\necho "$RANK of $WORLD_SIZE"\n')
+        self.environment.update(RANK="9", WORLD_SIZE="99", MASTER_PORT="1")
+        self.assertEqual(self.run_job("worker.sh"), (0, "0 of 1\n", ""))
+
+    def test_open_file_limit_is_the_users_own(self):
+        self.script("#!/bin/sh\nulimit -n\n")
+        code, out, _ = self.run_job("worker.sh", wrap=("sh", "-c", 'ulimit -S -n 345; exec "$@"', "sh"))
+        self.assertEqual((code, out), (0, "345\n"))
+
+
+class ExitCodes(JobTest):
+    def test_is_the_first_causes_own(self):
+        for status, code in (("exit 1", 1), ("exit 77", 77), ("exit 255", 255), ("kill -SEGV $$", 139),
+                             ("kill -KILL $$", 137), ("kill -ABRT $$", 134), ("kill -PIPE $$", 141)):
+            with self.subTest(status):
+                self.script(f"#!/bin/sh\nulimit -c 0\n[ $RANK = 1 ] || exec sleep 1000\n{status}\n")
+                got, _, err = self.run_job("--nproc-per-node", "3", "worker.sh")
+                self.assertEqual(got, code, err)
+                self.assertRegex(err, r"(?m)^muster: job \S+ failed after .* rank 1 (exited|was killed)")
+                if "kill" in status:
+                    self.assertIn("SIG" + status.split()[1][1:], err)
+
+    def test_one_failure_of_many_is_enough(self):
+        self.script("#!/bin/sh\n[ $RANK = 3 ] && exit 9\nexit 0\n")
+        self.assertEqual(self.run_job("--nproc-per-node", "4", "worker.sh")[0], 9)
+
+    def test_the_signal_outranks_who_only_reports_it(self):
+        self.script("""#!/bin/sh
+if [ $RANK = 1 ]; then echo ready > victim; while [ ! -e told ]; do sleep 0.01; done; kill -KILL $$; fi
+while [ ! -e victim ]; do sleep 0.01; done
+touch told
+if [ $RANK = 0 ]; then echo 'RuntimeError: Connection closed by peer [127.0.0.1]:1' >&2; exit 1; fi
+exec sleep 1000
+""")
+        code, _, err = self.run_job("--nproc-per-node", "3", "worker.sh")
+        # Whichever died first, or only one of the two before the stop: rank 0 is never blamed for rank 1's death unless
+        # it was alone.
+        if "also" in err:
+            self.assertEqual(code, 137, err)
+            self.assertRegex(err, r"failed after .*: rank 1 was killed by SIGKILL")
+
+
+class Restarts(JobTest):
+    def test_group_restarts_with_a_fresh_store_until_the_budget_is_used(self):
+        self.script("""#!/bin/sh
+echo "$TORCHELASTIC_RESTART_COUNT $MASTER_PORT" >> attempts.$RANK
+[ $RANK = 1 ] && exit 4
+exec sleep 1000
+""")
+        code, _, err = self.run_job("--nproc-per-node", "2", "--max-restarts", "2", "worker.sh")
+        self.assertEqual(code, 4)
+        for rank in (0, 1):
+            attempts = [line.split() for line in self.lines_of(f"attempts.{rank}")]
+            self.assertEqual([count for count, _ in attempts], ["0", "1", "2"])
+            self.assertEqual(len({port for _, port in attempts}), 3, "each round has a port of its own")
+        self.assertIn("2 of 2 used", err)
+
+    def test_a_job_that_heals_succeeds(self):
+        self.script("#!/bin/sh\n[ $TORCHELASTIC_RESTART_COUNT = 1 ] || kill -KILL $$\necho fine\n")
+        code, out, err = self.run_job("--max-restarts", "1", "worker.sh")
+        self.assertEqual((code, out), (0, "fine\n"), err)
+        self.assertNotIn("failed after", err)
+
+
+class Signals(JobTest):
+    def start_sleepers(self, *flags, workers=2, **options):
+        self.script(SLEEPERS)
+        job = self.start("--nproc-per-node", workers, *flags, "worker.sh", **options)
+        wait_for(lambda: len(self.lines_of("ready")) == workers, "the workers to be ready")
+        return job
+
+    def test_that_end_a_job_are_passed_on_and_told_by_the_exit_code(self):
+        for name in ("TERM", "INT", "HUP", "QUIT"):
+            with self.subTest(name):
+                (self.folder / "ready").unlink(missing_ok=True)
+                self.script(f"""#!/bin/sh
+trap 'echo {name} >> got.$RANK; exit 0' {name}
+echo ready >> ready
+while :; do sleep 0.05; done
+""")
+                job = self.start("--nproc-per-node", 2, "worker.sh")
+                wait_for(lambda: len(self.lines_of("ready")) == 2, "the workers to be ready")
+                job.send_signal(getattr(signal, f"SIG{name}"))
+                out, err = job.communicate(timeout=PATIENCE)
+                self.assertEqual(job.returncode, 128 + getattr(signal, f"SIG{name}"), err)
+                self.assertIn(f"got SIG{name} from process {os.getpid()}", err)
+                for rank in (0, 1):
+                    self.assertEqual(self.lines_of(f"got.{rank}")[-1:], [name])
+
+    def test_usr1_and_usr2_are_for_the_workers_and_the_job_goes_on(self):
+        self.script("""#!/bin/sh
+trap 'echo USR1 >> got.$RANK' USR1
+trap 'echo USR2 >> got.$RANK; exit 0' USR2
+echo ready >> ready
+while :; do sleep 0.05; done
+""")
+        job = self.start("--nproc-per-node", 2, "worker.sh")
+        wait_for(lambda: len(self.lines_of("ready")) == 2, "the workers to be ready")
+        job.send_signal(signal.SIGUSR1)
+        wait_for(lambda: len(self.lines_of("got.0")) == 1 and len(self.lines_of("got.1")) == 1, "USR1")
+        job.send_signal(signal.SIGUSR2)
+        job.communicate(timeout=PATIENCE)
+        self.assertEqual(job.returncode, 0)
+        self.assertEqual(self.lines_of("got.0"), ["USR1", "USR2"])
+
+    def test_hang_up_that_was_ignored_at_the_start_stays_ignored(self):
+        job = self.start_sleepers(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        job.send_signal(signal.SIGHUP)
+        job.send_signal(signal.SIGTERM)
+        job.communicate(timeout=PATIENCE)
+        self.assertEqual(job.returncode, 128 + signal.SIGTERM)
+
+    def test_grace_ends_in_sigkill(self):
+        self.script("#!/bin/sh\ntrap '' TERM\necho ready >> ready\nwhile :; do sleep 1000; done\n")
+        job = self.start("--nproc-per-node", 2, "--shutdown-timeout", "1", "worker.sh")
+        wait_for(lambda: len(self.lines_of("ready")) == 2, "the workers to be ready")
+        job.send_signal(signal.SIGTERM)
+        _, err = job.communicate(timeout=PATIENCE)
+        self.assertEqual(job.returncode, 128 + signal.SIGTERM)
+        self.assertIn("killed by SIGKILL", err)
+
+    def test_terminals_ctrl_c_stops_and_a_second_one_kills(self):
+        self.script("#!/bin/sh\ntrap '' INT\necho ready >> ready\nwhile :; do sleep 1000; done\n")
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.execve(MUSTER, ["muster", "--nproc-per-node", "2", "--shutdown-timeout", "600", "worker.sh"],
+                      self.environment)
+        wait_for(lambda: len(self.lines_of("ready")) == 2, "the workers to be ready")
+        os.write(terminal, b"\x03")
+        shown = b""
+        while b"got SIGINT from the terminal" not in shown:
+            shown += os.read(terminal, 4096)
+        os.write(terminal, b"\x03")
+        try:
+            while chunk := os.read(terminal, 4096):
+                shown += chunk
+        except OSError:  # The terminal's other end is closed.
+            pass
+        _, status = os.waitpid(pid, 0)
+        os.close(terminal)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 128 + signal.SIGINT)
+        self.assertIn(b"second Ctrl-C", shown)
+
+    def test_workers_stderr_is_the_terminal_where_ours_is(self):
+        self.script("#!/bin/sh\n[ -t 2 ] && echo terminal > seen\n")
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.execve(MUSTER, ["muster", "worker.sh"], self.environment)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+        self.assertEqual(self.lines_of("seen"), ["terminal"])
+
+
+class Output(JobTest):
+    def test_is_not_touched_by_default(self):
+        self.script("#!/bin/sh\nprintf 'half a line, no newline'\nprintf 'bytes \\377\\000 pass' >&2\n")
+        job = subprocess.run([MUSTER, "worker.sh"], cwd=self.folder, env=self.environment, capture_output=True)
+        self.assertEqual(job.stdout, b"half a line, no newline")
+        self.assertEqual(job.stderr, b"bytes \xff\0 pass")
+
+    def test_standard_input_is_inherited(self):
+        self.script("#!/bin/sh\ncat\n")
+        job = self.start("worker.sh", stdin=subprocess.PIPE)
+        self.assertEqual(job.communicate("line\n", timeout=PATIENCE)[0], "line\n")
+
+    def test_closed_descriptors_are_no_trouble(self):
+        self.script("#!/bin/sh\necho out; echo err >&2\n")
+        for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+            code, _, _ = self.run_job("worker.sh", wrap=("sh", "-c", f'exec "$@" {closed}', "sh"))
+            self.assertEqual(code, 0, closed)
+
+    def test_tee_shows_whole_lines_with_a_prefix_and_fills_files(self):
+        self.script("""#!/bin/sh
+i=0
+while [ $i -lt 200 ]; do
+  printf 'part one of %s,' $RANK; printf ' part two of %s\\n' $RANK
+  i=$((i + 1))
+done
+printf 'the end of %s' $RANK
+""")
+        code, out, _ = self.run_job("--nproc-per-node", 4, "--tee", "3", "--log-dir", "logs", "worker.sh")
+        self.assertEqual(code, 0)
+        lines = out.split("\n")
+        self.assertEqual(lines.pop(), "")
+        expected = sorted([f"[default{rank}]:part one of {rank}, part two of {rank}" for rank in range(4)] * 200 +
+                          [f"[default{rank}]:the end of {rank}" for rank in range(4)])
+        self.assertEqual(sorted(lines), expected)
+        for rank in range(4):
+            (file,) = self.folder.glob(f"logs/*/attempt_0/{rank}/stdout.log")
+            self.assertEqual(file.read_text(), f"part one of {rank}, part two of {rank}\n" * 200 + f"the end of {rank}")
+
+    def test_redirects_by_rank_and_every_attempt_is_kept(self):
+        self.script("#!/bin/sh\necho out $RANK $TORCHELASTIC_RESTART_COUNT; echo err $RANK >&2\n"
+                    "echo $TORCHELASTIC_ERROR_FILE >> files\ntouch up.$RANK.$TORCHELASTIC_RESTART_COUNT\n"
+                    "while [ $(ls up.*.$TORCHELASTIC_RESTART_COUNT | wc -l) -lt 2 ]; do sleep 0.01; done\n"
+                    "[ $TORCHELASTIC_RESTART_COUNT = 1 ]\n")
+        code, out, err = self.run_job("--nproc-per-node", 2, "--max-restarts", 1, "--redirects", "0:3,1:1", "--log-dir",
+                                      "deep/logs", "--rdzv-id", "a/b", "worker.sh")
+        self.assertEqual((code, out), (0, ""))
+        self.assertIn("err 1\n", err)
+        self.assertNotIn("err 0\n", err)
+        (job,) = (self.folder / "deep/logs").iterdir()
+        self.assertRegex(job.name, r"^a_b_.+_[a-z0-5]{8}$")
+        for attempt in (0, 1):
+            for rank in (0, 1):
+                folder = job / f"attempt_{attempt}/{rank}"
+                self.assertEqual((folder / "stdout.log").read_text(), f"out {rank} {attempt}\n")
+            self.assertEqual((job / f"attempt_{attempt}/0/stderr.log").read_text(), "err 0\n")
+        self.assertEqual(set(self.lines_of("files")),
+                         {str(job / f"attempt_{attempt}/{rank}/error.json") for attempt in (0, 1) for rank in (0, 1)})
+
+    def test_redirects_without_a_folder_make_a_temporary_one_and_say_where(self):
+        self.keeps_temporary = True
+        self.script("#!/bin/sh\necho out\n")
+        code, out, err = self.run_job("--redirects", "1", "worker.sh")
+        self.assertEqual((code, out), (0, ""))
+        folder = pathlib.Path(re.search(r"worker logs in (\S+)", err)[1])
+        self.assertEqual((folder / "attempt_0/0/stdout.log").read_text(), "out\n")
+
+    def test_filter_by_local_rank(self):
+        self.script("#!/bin/sh\necho out $RANK; echo err $RANK >&2\n")
+        code, out, err = self.run_job("--nproc-per-node", 3, "--local-ranks-filter", "0,2", "worker.sh")
+        self.assertEqual(code, 0)
+        self.assertEqual(sorted(out.split("\n")), ["", "out 0", "out 2"])
+        self.assertNotIn("err 1", err)
+        self.assertIn("err 2", err)
+
+    def test_a_grandchild_that_holds_the_streams_open_delays_no_failure(self):
+        self.script("#!/bin/sh\n(setsid sleep 1000 &)\nexit 5\n")
+        self.assertEqual(self.run_job("--tee", "3", "worker.sh")[0], 5)
+
+    def test_a_reader_that_went_away_costs_the_output_not_the_job(self):
+        self.script("#!/bin/sh\ni=0\nwhile [ $i -lt 20000 ]; do echo a line of output; i=$((i+1)); done\ntouch finished\n")
+        job = self.start("--tee", "1", "worker.sh")
+        job.stdout.readline()
+        job.stdout.close()
+        job.stdout = None
+        _, err = job.communicate(timeout=PATIENCE)
+        self.assertEqual(job.returncode, 0, err)
+        self.assertTrue((self.folder / "finished").exists())
+        self.assertIn("output lost: stdout", err)
+
+
+class ClosingBlock(JobTest):
+    def test_names_cause_traceback_python_and_victims(self):
+        self.script("""import os, time
+open(f"up.{os.environ['RANK']}", "w").close()
+if os.environ["RANK"] == "2":
+    while not all(os.path.exists(f"up.{rank}") for rank in range(3)):
+        time.sleep(0.01)
+    raise ValueError("bad shape")
+time.sleep(1000)
+""", "train.py", 0o644)
+        code, _, err = self.run_job("--nproc-per-node", 3, "train.py")
+        self.assertEqual(code, 1)
+        block = err[err.index("muster: job"):]
+        self.assertRegex(block, r"^muster: job \S+ failed after \d+\.\d s: rank 2 exited with code 1 \(node 0, local rank 2, pid \d+\)")
+        self.assertIn("ValueError: bad shape", block)
+        self.assertIn("Traceback (most recent call last):", block)
+        self.assertRegex(block, r"(?m)^  python +\S+ \(.+\)$")
+        self.assertRegex(block, r"(?m)^  victims +ranks 0, 1: killed by SIGTERM \(signal 15\); stopped by muster$")
+
+    def test_a_missing_module_names_the_python_and_why_it_was_chosen(self):
+        self.environment["PYTHON_EXEC"] = sys.executable
+        self.script("import no_such_module_anywhere\n", "train.py", 0o644)
+        code, _, err = self.run_job("train.py")
+        self.assertEqual(code, 1)
+        self.assertRegex(err, rf"(?m)^  python +{re.escape(sys.executable)} \(.*PYTHON_EXEC.*\)$")
+        self.assertIn("the module is not installed for this Python", err)
+
+    def test_takes_the_error_file_that_torch_writes(self):
+        self.script("""import json, os, sys
+recorded = {"message": {"message": "KeyError: 'x'", "extraInfo": {"py_callstack": "Traceback: recorded\\nKeyError: 'x'", "timestamp": "1"}}}
+with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as out:
+    json.dump(recorded, out)
+sys.exit(1)
+""", "train.py", 0o644)
+        code, _, err = self.run_job("--log-dir", "logs", "train.py")
+        self.assertEqual(code, 1)
+        self.assertRegex(err, r"(?m)^  traceback +Traceback: recorded$")
+
+
+if __name__ == "__main__":
+    unittest.main()
