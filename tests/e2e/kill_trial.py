@@ -34,9 +34,11 @@ def others():
     return found
 
 
-def has_environment(pid):
+def is_worker(pid):
+    """Whether it is a worker's main process: the leader of a session, with a rank."""
     try:
-        return pathlib.Path(f"/proc/{pid}/environ").read_bytes() != b""
+        leads = pid == os.getsid(pid)
+        return leads and b"\0RANK=" in pathlib.Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return False
 
@@ -112,8 +114,8 @@ def main():
             result["killed"] = len(pids)
             for pid in pids:
                 os.kill(pid, signal.SIGKILL)
-        # Where both were killed the parent-death signal is all that is left: it ends workers, not what they left.
-        left = lambda: [pid for pid in others() if arguments.victim != "both" or has_environment(pid)]
+        # Where both were killed the parent-death signal is all that is left: it ends workers, not what they started.
+        left = lambda: [pid for pid in others() if arguments.victim != "both" or is_worker(pid)]
         result["gone"] = wait_until(lambda: not left(), PATIENCE)
         result["left"] = sorted(others().values())
         result["started"] = started()
