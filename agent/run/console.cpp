@@ -1,5 +1,6 @@
 #include "agent/run/console.hpp"
 
+#include <cerrno>
 #include <utility>
 
 #include "base/posix/stream.hpp"
@@ -8,19 +9,10 @@ namespace muster::agent {
 namespace asio = boost::asio;
 
 Console::Console(asio::io_context& loop, int fd, std::string name, Logger& logger)
-    : name_(std::move(name)), logger_(logger), out_(loop), piece_(posix::unblocking_piece(fd)) {
+    : name_(std::move(name)), logger_(logger), piece_(posix::unblocking_piece(fd)), room_wait_(loop) {
   auto copy = posix::duplicate(fd);
-  if (!copy) {
-    lost_ = true;
-    return;
-  }
-  boost::system::error_code error;
-  out_.assign(copy->get(), error);
-  if (error) {
-    lost_ = true;
-  } else {
-    (void)copy->release();
-  }
+  lost_ = !copy;
+  if (copy) out_ = std::move(*copy);
 }
 
 void Console::write(std::string_view bytes) {
@@ -34,7 +26,7 @@ void Console::write(std::string_view bytes) {
 bool Console::write_some() {
   while (!queue_.empty()) {
     const std::string_view front = std::string_view(queue_.front()).substr(front_written_);
-    const auto result = posix::write_unblocking(out_.native_handle(), front.substr(0, piece_));
+    const auto result = posix::write_unblocking(out_.get(), front.substr(0, piece_));
     if (result.error != 0) {
       drop(result.error);
       return true;
@@ -51,11 +43,27 @@ bool Console::write_some() {
 }
 
 void Console::wait_until_writable() {
+  constexpr std::uint64_t kOnlyMember = 0;
+  if (!room_) {
+    auto set = posix::EpollSet::make();
+    auto watched = set ? posix::duplicate(set->descriptor()) : pass(set.error());
+    if (!watched || !set->add(out_.get(), 0, kOnlyMember)) {
+      drop(EMFILE);
+      return;
+    }
+    room_ = std::make_unique<posix::EpollSet>(std::move(*set));
+    room_wait_.assign(watched->release());
+  }
+  (void)room_->change(out_.get(), EPOLLOUT, kOnlyMember);
   waiting_for_room_ = true;
-  out_.async_wait(asio::posix::stream_descriptor::wait_write, [this](const boost::system::error_code& error) {
+  room_wait_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
     if (error == asio::error::operation_aborted) return;
     waiting_for_room_ = false;
-    if (!write_some()) wait_until_writable();
+    if (!write_some()) {
+      wait_until_writable();
+    } else {
+      (void)room_->change(out_.get(), 0, kOnlyMember);
+    }
     if (congested()) return;
     for (auto& then : std::exchange(waiting_, {})) then();
   });
@@ -72,7 +80,7 @@ void Console::flush(Duration patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (!lost_ && !write_some()) {
     const auto left = deadline - std::chrono::steady_clock::now();
-    if (left <= Duration::zero() || !posix::wait_writable(out_.native_handle(), left)) {
+    if (left <= Duration::zero() || !posix::wait_writable(out_.get(), left)) {
       logger_.warn("output lost: nobody read {}, {} bytes were left", name_, queued_);
       return;
     }

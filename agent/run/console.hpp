@@ -5,17 +5,21 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/ids.hpp"
 #include "base/log/log.hpp"
+#include "base/posix/epoll.hpp"
+#include "base/posix/fd.hpp"
 
 namespace muster::agent {
 
 /// One of the launcher's own streams, written without ever holding up the loop, and without making the open file
-/// non-blocking: it belongs to the user's shell as well. A reader that is slow holds up the workers that print (as it
+/// non-blocking: it belongs to the user's shell as well. (So Asio may not watch it itself: it would set the flag. It
+/// watches an epoll set in which the stream is.) A reader that is slow holds up the workers that print (as it
 /// would if they wrote themselves) and nothing else; one that has gone, or a full disk, costs the output and one
 /// warning, never the training. Loop thread only.
 class Console {
@@ -40,8 +44,10 @@ class Console {
 
   std::string name_;
   Logger& logger_;
-  boost::asio::posix::stream_descriptor out_;
+  posix::Fd out_;
   std::size_t piece_;
+  std::unique_ptr<posix::EpollSet> room_;  // Made when we first have to wait.
+  boost::asio::posix::stream_descriptor room_wait_;
   std::deque<std::string> queue_;
   std::size_t front_written_ = 0;
   std::size_t queued_ = 0;

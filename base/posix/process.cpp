@@ -28,14 +28,20 @@ struct KernelSigaction {
   std::uint64_t mask;
 };
 
+struct Disposition {
+  int signal;
+  bool ignored;
+};
+
 /// All that the child needs, prepared before the fork, and what it leaves behind when it fails.
 struct Launch {
   const char* path;
   char* const* argv;
   char* const* environment;
   int descriptors[3];
-  std::uint64_t ignored;  // Bit n - 1: signal n stays ignored.
-  std::uint64_t blocked;
+  const Disposition* dispositions;
+  std::size_t disposition_count;
+  std::uint64_t blocked;  // Bit n - 1: signal n.
   const rlimit* open_files;
   const std::atomic<std::int64_t>* lease_ends;
   pid_t parent;
@@ -83,11 +89,10 @@ MUSTER_CHILD_CODE int run_child(void* argument) {
   }
   ::syscall(SYS_close_range, 3U, ~0U, 0U);
 
-  for (int number = 1; number < NSIG; ++number) {
-    if (number == SIGKILL || number == SIGSTOP) continue;
+  for (std::size_t i = 0; i < launch.disposition_count; ++i) {
     KernelSigaction action{};
-    action.handler = (launch.ignored & (std::uint64_t{1} << (number - 1))) != 0 ? SIG_IGN : SIG_DFL;
-    ::syscall(SYS_rt_sigaction, number, &action, nullptr, sizeof action.mask);
+    action.handler = launch.dispositions[i].ignored ? SIG_IGN : SIG_DFL;
+    ::syscall(SYS_rt_sigaction, launch.dispositions[i].signal, &action, nullptr, sizeof action.mask);
   }
   ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &launch.blocked, nullptr, sizeof launch.blocked);
 
@@ -103,6 +108,18 @@ std::vector<char*> pointers_to(const std::vector<std::string>& strings) {
   for (const auto& string : strings) pointers.push_back(const_cast<char*>(string.c_str()));
   pointers.push_back(nullptr);
   return pointers;
+}
+
+/// Only what differs from what the child inherits anyway: handlers are reset by exec, and what a launcher ignores for
+/// itself is this short list. The last two are default in every worker, as torchrun's workers have them.
+std::vector<Disposition> child_dispositions(const SignalSettings& user) {
+  std::vector<Disposition> dispositions;
+  for (const int number : {SIGTSTP, SIGTTIN, SIGTTOU}) {
+    dispositions.push_back({number, user.ignored.contains(number)});
+  }
+  for (const int number : user.ignored) dispositions.push_back({number, true});
+  for (const int number : {SIGPIPE, SIGXFSZ}) dispositions.push_back({number, false});
+  return dispositions;
 }
 
 std::string argument_limit_note(const Command& command) {
@@ -150,12 +167,14 @@ SpawnError spawn_error(const Command& command, SpawnError::Step step, int error)
 tl::expected<Process, SpawnError> Process::spawn(const Command& command) {
   auto argv = pointers_to(command.argv);
   auto environment = pointers_to(command.environment);
+  const auto dispositions = child_dispositions(command.signals);
   Launch launch{
       .path = command.path.c_str(),
       .argv = argv.data(),
       .environment = environment.data(),
       .descriptors = {command.in, command.out, command.err},
-      .ignored = 0,
+      .dispositions = dispositions.data(),
+      .disposition_count = dispositions.size(),
       .blocked = 0,
       .open_files = command.open_files ? &*command.open_files : nullptr,
       .lease_ends = command.lease_ends,
@@ -163,9 +182,6 @@ tl::expected<Process, SpawnError> Process::spawn(const Command& command) {
       .step = SpawnError::Step::Fork,
       .error = 0,
   };
-  for (const int number : command.signals.ignored) launch.ignored |= bit_of(number);
-  // As torchrun's workers have them, whatever the launcher was started with.
-  launch.ignored &= ~(bit_of(SIGPIPE) | bit_of(SIGXFSZ));
   for (int number = 1; number < NSIG; ++number) {
     if (::sigismember(&command.signals.blocked, number) == 1) launch.blocked |= bit_of(number);
   }

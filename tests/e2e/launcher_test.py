@@ -1,9 +1,11 @@
 """What a user of muster on one machine sees: environment, exit codes, restarts, signals, output."""
 
+import fcntl
 import os
 import pathlib
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -292,6 +294,21 @@ printf 'the end of %s' $RANK
         self.assertEqual(job.returncode, 0, err)
         self.assertTrue((self.folder / "finished").exists())
         self.assertIn("output lost: stdout", err)
+
+
+    def test_a_slow_reader_loses_nothing_and_keeps_its_pipe_as_it_was(self):
+        self.script("#!/bin/sh\ni=0\nwhile [ $i -lt 40 ]; do head -c 99999 /dev/zero | tr '\\0' x; echo; i=$((i+1)); done\n")
+        reader, writer = os.pipe()
+        job = self.start("--tee", "1", "worker.sh", stdout=writer)
+        full = select.poll()
+        full.register(writer, select.POLLOUT)
+        wait_for(lambda: not full.poll(0), "the pipe to be full")
+        self.assertEqual(fcntl.fcntl(writer, fcntl.F_GETFL) & os.O_NONBLOCK, 0)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as out:
+            lines = out.read().split(b"\n")
+        self.assertEqual(job.wait(PATIENCE), 0)
+        self.assertEqual(b"".join(line.removeprefix(b"[default0]:") for line in lines), b"x" * 99999 * 40)
 
 
 class ClosingBlock(JobTest):
