@@ -72,7 +72,7 @@ std::string StoreHost::log() { return log_->take(); }
 
 std::string StoreHost::log_with(std::string_view text) { return log_->take_with(text); }
 
-RawClient::RawClient(std::uint16_t port, const Options& options)
+RawClient::RawClient(const Options& options)
     : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   REQUIRE(socket_);
   const auto set = [this](int level, int option, int value) {
@@ -83,6 +83,9 @@ RawClient::RawClient(std::uint16_t port, const Options& options)
   const auto own = posix::numeric_address({std::string(options.from), 0});
   REQUIRE(own);
   REQUIRE(::bind(socket_.get(), own->raw(), own->size) == 0);
+}
+
+void RawClient::connect(std::uint16_t port) {
   const auto server = posix::numeric_address({"127.0.0.1", port});
   REQUIRE(server);
   REQUIRE(::connect(socket_.get(), server->raw(), server->size) == 0);

@@ -65,8 +65,11 @@ class RawClient {
     int receive_buffer = 0;  ///< 0: the system's.
     std::string_view from = "127.0.0.1";
   };
+  explicit RawClient(const Options& options);  ///< Not connected yet.
   explicit RawClient(std::uint16_t port) : RawClient(port, Options{}) {}
-  RawClient(std::uint16_t port, const Options& options);
+  RawClient(std::uint16_t port, const Options& options) : RawClient(options) { connect(port); }
+
+  void connect(std::uint16_t port);
 
   /// False if the connection is lost.
   bool send(std::string_view bytes);
