@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures Muster beside its peers, writes the raw samples and docs/benchmarks.md.
 
-    bench.py --build build/release              all of it, about ten minutes on a machine with nothing else to do
-    bench.py --build build/release --quick      seconds: does the harness work? No peers, no absolute figures.
-    bench.py --report-only                      writes the page again, from the samples that are there
+    bench.py --build build/release           all of it: ten minutes, on a machine that rests
+    bench.py --build build/release --quick   seconds: does the harness work? No peers, no page
+    bench.py --report-only                   writes the page again, from the samples there
 """
 
 import argparse
@@ -24,15 +24,16 @@ IN_OWN_NAMESPACE = 'mount --bind "$0" ' + NSSWITCH + ' && rm "$0" && exec "$@"'
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build/release", help="CMake build folder to measure")
-    parser.add_argument("--out", help="folder for benchmarks.md and benchmarks/ (default: docs/; --quick: none kept)")
+    parser.add_argument("--out", help="folder of benchmarks.md and benchmarks/ (default: docs/)")
     parser.add_argument("--only", choices=("store", "launch"), help="one half")
     parser.add_argument("--quick", action="store_true", help="check that the harness works")
-    parser.add_argument("--report-only", action="store_true", help="from the samples that are there")
+    parser.add_argument("--report-only", action="store_true", help="from the samples there")
     return parser.parse_args()
 
 
 def keep_names_local():
-    """Starts this program again where names come from /etc/hosts alone, in a mount namespace of its own; root only."""
+    """Starts this program again where names come from /etc/hosts alone: a mount namespace of its
+    own, which takes root. PyTorch's servers look up each client's name."""
     if NAMES in os.environ:
         return
     if os.geteuid() != 0 or not shutil.which("unshare"):
@@ -44,8 +45,8 @@ def keep_names_local():
         mine.write("".join(lines) + "hosts: files\n")
     os.chmod(mine.name, 0o644)
     os.environ[NAMES] = "files"
-    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", "sh", "-c", IN_OWN_NAMESPACE,
-                          mine.name, sys.executable, *sys.argv])
+    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                          IN_OWN_NAMESPACE, mine.name, sys.executable, *sys.argv])
 
 
 def measure(options):

@@ -23,7 +23,6 @@ namespace {
 constexpr std::chrono::seconds kEndPatience{5};
 constexpr std::size_t kQuotedBytes = 2'000;
 constexpr std::size_t kReadBytes = 256 * 1024;
-constexpr int kPipeBytes = 1 << 20;
 
 Result<void> check(bool fine, const std::string& act) {
   if (fine) return {};
@@ -54,7 +53,6 @@ Result<void> Job::prepare(Output output) {
     if (!pipe) return pass(pipe.error());
     output_pipe_ = std::move(pipe->reader);
     output_writer_ = std::move(pipe->writer);
-    ::fcntl(output_pipe_.get(), F_SETPIPE_SZ, kPipeBytes);
     ::fcntl(output_pipe_.get(), F_SETFL, O_NONBLOCK);
   }
   void* page = ::mmap(nullptr, sizeof(std::int64_t), PROT_READ | PROT_WRITE,

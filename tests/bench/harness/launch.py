@@ -21,10 +21,10 @@ class Plan:
     prints: int
 
 
-FULL = Plan(workers=(2, 8, 32), repetitions=21, peer_repetitions=3, restarts=15, peer_restarts=5, memories=3,
-            print_mib=200, prints=5)
-QUICK = Plan(workers=(2,), repetitions=2, peer_repetitions=0, restarts=2, peer_restarts=0, memories=1,
-             print_mib=2, prints=1)
+FULL = Plan(workers=(2, 8, 32), repetitions=21, peer_repetitions=3, restarts=15, peer_restarts=5,
+            memories=3, print_mib=200, prints=5)
+QUICK = Plan(workers=(2,), repetitions=2, peer_repetitions=0, restarts=2, peer_restarts=0,
+             memories=1, print_mib=2, prints=1)
 
 
 def launchers(programs, with_peer=True):
@@ -32,13 +32,14 @@ def launchers(programs, with_peer=True):
     worker = programs.stamp_worker
 
     def muster(workers, act, *flags):
-        return [programs.muster, "--standalone", "--nproc-per-node", str(workers), *flags, worker, *act]
+        return [programs.muster, "--standalone", "--nproc-per-node", str(workers), *flags,
+                worker, *act]
 
     def torchrun(program):
         def command(workers, act, *flags):
             flags = [flag.replace("-", "_") if flag.startswith("--") else flag for flag in flags]
-            return [*program, "--standalone", "--nproc_per_node", str(workers), *flags, "--no_python",
-                    worker, *act]
+            return [*program, "--standalone", "--nproc_per_node", str(workers), *flags,
+                    "--no_python", worker, *act]
         return command
 
     found = {"muster": muster}
@@ -63,7 +64,10 @@ def run(programs, journal, plan, with_peer=True):
 
 def is_peers_turn(name, repetition, of_all, of_peers):
     """Peers are slow: their few repetitions are spread evenly over ours."""
-    return name == "muster" or repetition * of_peers // of_all != (repetition - 1) * of_peers // of_all
+    def peer_runs(repetitions):
+        return repetitions * of_peers // of_all
+
+    return name == "muster" or peer_runs(repetition) != peer_runs(repetition - 1)
 
 
 def starts(programs, journal, plan, found):
@@ -87,7 +91,8 @@ def restarts(programs, journal, plan, found):
             if not is_peers_turn(name, repetition, plan.restarts, plan.peer_restarts):
                 continue
             settle = 200 + phase.randrange(POLL_PHASE_MS)
-            measure = [programs.launch_bench, "restart", "--workers", "4", "--settle-ms", str(settle), "--"]
+            measure = [programs.launch_bench, "restart", "--workers", "4",
+                       "--settle-ms", str(settle), "--"]
             journal.take({"part": "restart", "launcher": name, "repetition": repetition},
                          measure + command(4, ["stay"], "--max-restarts", "1"))
 
@@ -99,9 +104,9 @@ def memory(programs, journal, plan, found):
         for name, command in found.items():
             if name != "muster" and not plan.peer_repetitions:
                 continue
-            journal.take({"part": "memory", "launcher": name, "workers": workers, "repetition": repetition},
-                         [programs.launch_bench, "memory", "--workers", str(workers), "--"]
-                         + command(workers, ["stay"]))
+            about = {"part": "memory", "launcher": name, "workers": workers}
+            measure = [programs.launch_bench, "memory", "--workers", str(workers), "--"]
+            journal.take(about | {"repetition": repetition}, measure + command(workers, ["stay"]))
 
 
 def prints(programs, journal, plan, found):
@@ -113,5 +118,5 @@ def prints(programs, journal, plan, found):
             if name != "muster" and repetition >= plan.peer_repetitions:
                 continue
             for way, flags in (("inherited", ()), ("tee", ("--tee", "3"))):
-                journal.take({"part": "print", "launcher": name, "way": way, "repetition": repetition},
-                             measure + command(1, ["print", lines], *flags))
+                about = {"part": "print", "launcher": name, "way": way, "repetition": repetition}
+                journal.take(about, measure + command(1, ["print", lines], *flags))

@@ -6,6 +6,8 @@ import platform
 import re
 import subprocess
 
+HERE = os.path.dirname(__file__)
+
 
 def _first(path, pattern, otherwise="unknown"):
     try:
@@ -33,7 +35,7 @@ def describe(programs):
         "system": _first("/etc/os-release", r'^PRETTY_NAME="?([^"\n]+)'),
         "compiler": _first_line(["g++", "--version"]),
         "build_type": _first(programs.build / "CMakeCache.txt", r"^CMAKE_BUILD_TYPE:\w+=(.*)$"),
-        "commit": _first_line(["git", "-C", os.path.dirname(__file__), "rev-parse", "--short", "HEAD"]),
+        "commit": _first_line(["git", "-C", HERE, "rev-parse", "--short", "HEAD"]),
         "date": datetime.date.today().isoformat(),
         "load_before": round(os.getloadavg()[0], 2),
         "names": os.environ.get("MUSTER_BENCH_NAMES", "as the system's"),

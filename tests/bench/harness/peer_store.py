@@ -1,4 +1,4 @@
-"""PyTorch's own store server (libuv) by itself: prints its port, serves until standard input is closed."""
+"""PyTorch's own store server (libuv): prints its port, serves until standard input is closed."""
 
 import resource
 import sys

@@ -1,4 +1,4 @@
-"""The servers under load, each in a process of its own that ends when its standard input is closed."""
+"""The servers under load, each in a process that ends when its standard input is closed."""
 
 import re
 import select
@@ -34,8 +34,8 @@ class Server:
             ready, _, _ = select.select([self._process.stdout], [], [], left)
             part = self._process.stdout.read1(256) if ready else b""
             if not part:
-                raise tools.BenchError(f"the {self.name} server printed no port within {START_TIMEOUT_S} s "
-                                       f"(it printed {line!r})")
+                raise tools.BenchError(f"the {self.name} server printed no port within "
+                                       f"{START_TIMEOUT_S} s (it printed {line!r})")
             line += part
         return int(re.findall(rb"\d+", line)[-1])
 

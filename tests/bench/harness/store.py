@@ -1,4 +1,4 @@
-"""The store under load, against PyTorch's libuv server and a bare epoll loop that get the same bytes."""
+"""The store under load, beside PyTorch's libuv server and a bare epoll loop that get the same."""
 
 import contextlib
 import dataclasses
@@ -8,7 +8,7 @@ from harness import servers, tools
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One load: an operation, the size of its value, connections, and operations in flight on each."""
+    """One load: an operation, its value's size, connections, and operations in flight on each."""
     operation: str
     value_bytes: int
     connections: int
@@ -38,11 +38,12 @@ class Plan:
     wakes: int
 
 
-FULL = Plan(budget_repetitions=9, budget_seconds=0.35, repetitions=5, seconds=0.12, connections=(1, 8, 64),
-            many=1_000, crowds=(5_000, 10_000), crowd_repetitions=5, wakes=5)
+FULL = Plan(budget_repetitions=9, budget_seconds=0.35, repetitions=5, seconds=0.12,
+            connections=(1, 8, 64), many=1_000, crowds=(5_000, 10_000), crowd_repetitions=5,
+            wakes=5)
 ON_THEIR_WAY = 512  # As kMostOnTheirWay of the load generator.
-QUICK = Plan(budget_repetitions=1, budget_seconds=0.05, repetitions=1, seconds=0.02, connections=(1, 8),
-             many=100, crowds=(200,), crowd_repetitions=1, wakes=2)
+QUICK = Plan(budget_repetitions=1, budget_seconds=0.05, repetitions=1, seconds=0.02,
+             connections=(1, 8), many=100, crowds=(200,), crowd_repetitions=1, wakes=2)
 
 
 def budget_cells():
@@ -59,33 +60,27 @@ def matrix_cells(plan):
 def load_command(programs, server, cell, seconds):
     command = [programs.store_load, "run", "--address", server.address, "--server", str(server.pid),
                "--operation", cell.operation, "--value-bytes", str(cell.value_bytes),
-               "--connections", str(cell.connections), "--depth", str(cell.depth), "--seconds", str(seconds)]
+               "--connections", str(cell.connections), "--depth", str(cell.depth),
+               "--seconds", str(seconds)]
     return command + (["--floor"] if server.name == "floor" else [])
 
 
 def has_floor(cell):
-    """PyTorch's get is two round trips, which a floor that knows one size of request cannot play."""
+    """PyTorch's get is two round trips, which a floor that knows one size of request can't play."""
     return not (cell.operation == "wait_get" and cell.depth == 1)
 
 
 def run(programs, journal, plan, with_peer=True):
-    server_cpu, load_cpu = tools.two_cpus()
+    server_cpu, _ = tools.two_cpus()
     commands = servers.commands(programs, with_peer)
     with contextlib.ExitStack() as stack:
         running = [stack.enter_context(servers.Server(name, command, server_cpu))
                    for name, command in commands.items()]
-        for cells, repetitions, seconds in ((budget_cells(), plan.budget_repetitions, plan.budget_seconds),
-                                            (matrix_cells(plan), plan.repetitions, plan.seconds)):
-            for cell in cells:
-                journal.say(f"store: {cell.operation} of {cell.value_bytes} bytes, "
-                            f"{cell.connections} connections, {cell.depth} in flight")
-                for repetition in range(repetitions):
-                    for server in running:
-                        if server.name == "floor" and not has_floor(cell):
-                            continue
-                        about = {"part": "load", "server": server.name, "repetition": repetition}
-                        journal.take(about | cell.about(), load_command(programs, server, cell, seconds),
-                                     load_cpu)
+        for cell in budget_cells():
+            take_turns(programs, journal, running, cell,
+                       plan.budget_repetitions, plan.budget_seconds)
+        for cell in matrix_cells(plan):
+            take_turns(programs, journal, running, cell, plan.repetitions, plan.seconds)
     for connections in plan.crowds:
         for repetition in range(plan.crowd_repetitions):
             journal.say(f"store: {connections} connections opened and woken, {repetition + 1} of "
@@ -94,11 +89,26 @@ def run(programs, journal, plan, with_peer=True):
                 crowd(programs, journal, name, command, connections, repetition, plan.wakes)
 
 
+def take_turns(programs, journal, running, cell, repetitions, seconds):
+    _, load_cpu = tools.two_cpus()
+    journal.say(f"store: {cell.operation} of {cell.value_bytes} bytes, {cell.connections} "
+                f"connections, {cell.depth} in flight")
+    for repetition in range(repetitions):
+        for server in running:
+            if server.name == "floor" and not has_floor(cell):
+                continue
+            about = {"part": "load", "server": server.name, "repetition": repetition}
+            command = load_command(programs, server, cell, seconds)
+            journal.take(about | cell.about(), command, load_cpu)
+
+
 def crowd(programs, journal, name, command, connections, repetition, wakes):
-    """A fresh server each time: the memory of connections that are gone would hide that of new ones."""
+    """A fresh server each time: memory of connections that are gone would hide that of new ones."""
     server_cpu, load_cpu = tools.two_cpus()
     with servers.Server(name, command, server_cpu) as server:
-        load = [programs.store_load, "crowd", "--address", server.address, "--server", str(server.pid),
-                "--connections", str(connections), "--wakes", str(wakes)]
-        about = {"part": "crowd", "server": name, "connections": connections, "repetition": repetition}
-        journal.take(about, load + (["--floor"] if name == "floor" else []), load_cpu)
+        load = [programs.store_load, "crowd", "--address", server.address,
+                "--server", str(server.pid), "--connections", str(connections),
+                "--wakes", str(wakes)]
+        about = {"part": "crowd", "server": name, "connections": connections}
+        journal.take(about | {"repetition": repetition},
+                     load + (["--floor"] if name == "floor" else []), load_cpu)

@@ -8,6 +8,7 @@ import subprocess
 import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
+HAS_TORCH = "import importlib.util as u; raise SystemExit(u.find_spec('torch') is None)"
 TOOL_TIMEOUT_S = 150  # Above every deadline of the tools themselves, so that theirs speaks first.
 
 
@@ -16,7 +17,7 @@ class BenchError(Exception):
 
 
 class Programs:
-    """What is measured and what measures, of one build folder; peers are None where this machine has none."""
+    """What is measured and what measures, of one build folder. Peers that are not here are None."""
 
     def __init__(self, build):
         build = pathlib.Path(build).resolve()
@@ -45,7 +46,7 @@ class Programs:
         if not os.access(python, os.X_OK):
             return None
         found = subprocess.run(
-            [python, "-c", "import importlib.util as u; raise SystemExit(u.find_spec('torch') is None)"],
+            [python, "-c", HAS_TORCH],
             check=False, timeout=TOOL_TIMEOUT_S, stderr=subprocess.DEVNULL)
         return python if found.returncode == 0 else None
 
@@ -55,15 +56,17 @@ class Programs:
 
     def torchrun_old(self):
         """Debian's 1.13, mended; its default interval of 5 s would only measure a sleep."""
-        return [self.torch_old, str(REPOSITORY / "tests/tools/torchrun113.py"), "--monitor_interval", "0.1"]
+        program = str(REPOSITORY / "tests/tools/torchrun113.py")
+        return [self.torch_old, program, "--monitor_interval", "0.1"]
 
 
 def figures(command, cpu=None):
     """Runs a tool, on one CPU if told so, and returns the JSON object that it prints."""
     shown = " ".join(map(str, command))
     try:
-        run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S,
-                             stdin=subprocess.DEVNULL, preexec_fn=pinned_to(cpu))
+        run = subprocess.run(command, check=False, capture_output=True, text=True,
+                             timeout=TOOL_TIMEOUT_S, stdin=subprocess.DEVNULL,
+                             preexec_fn=pinned_to(cpu))
     except subprocess.TimeoutExpired:
         raise BenchError(f"{shown}: did not end within {TOOL_TIMEOUT_S} s") from None
     if run.returncode != 0:
