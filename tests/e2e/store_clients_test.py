@@ -35,7 +35,7 @@ class Store:
     def __init__(self, test):
         self.process = subprocess.Popen(
             [STORE_SERVER],
-            env=test.environment(),
+            env=test.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -54,7 +54,7 @@ class StoreClients(TorchTest):
     def check(self, age, script, *arguments):
         """Runs a script's cases; those that went wrong are failures of their own."""
         pytorch = client(age)
-        finished = self.run_job([pytorch.python, SCRIPTS / script, *arguments])
+        finished = self.finish(self.launch([pytorch.python, SCRIPTS / script, *arguments]))
         cases = [json.loads(line) for line in finished.lines("case ")]
         for case in cases:
             with self.subTest(case["name"], torch=pytorch.version):

@@ -11,21 +11,16 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
 import unittest
-import uuid
 from typing import NamedTuple
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCRIPTS = pathlib.Path(__file__).resolve().with_name("scripts")
-BUILD = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build/dev"))
-MUSTER = BUILD / "launcher/muster"
-STORE_SERVER = BUILD / "tests/tools/store_server"
-TORCHRUN113 = ROOT / "tests/tools/torchrun113.py"
+from job import BUILD, MARK, MUSTER, ROOT, STORE_SERVER, JobTest, processes_marked
 
-MARK = "MUSTER_TEST_MARK"  # In the environment of all that a test starts, with a value of its own.
-JOB_SECONDS = 120  # For one job: it takes some 10 s, more where torch comes from a slow disk.
-GONE_SECONDS = 1  # For processes to be gone after their launcher.
+SCRIPTS = pathlib.Path(__file__).resolve().with_name("scripts")
+TORCHRUN113 = ROOT / "tests/tools/torchrun113.py"
+NATIVE_MEET = BUILD / "examples/native/native_meet"
+
+JOB_SECONDS = 240  # For one job: it takes 10 s or 20, more where torch comes from a slow disk.
 
 
 class Client(NamedTuple):
@@ -71,34 +66,10 @@ def client(age):
     return Client(python, version)
 
 
-def marked_processes(mark):
-    """The environment of each living process that a test started, by pid."""
-    found = {}
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit():
-            continue
-        try:
-            pairs = pathlib.Path(entry.path, "environ").read_bytes().split(b"\0")
-        except OSError:  # It ended meanwhile, or belongs to someone else.
-            continue
-        texts = [pair.decode(errors="replace") for pair in pairs if b"=" in pair]
-        environment = dict(text.split("=", 1) for text in texts)
-        if environment.get(MARK) == mark:
-            found[int(entry.name)] = environment
-    return found
-
-
-def workers(mark, rank):
-    """The processes of a test that have a rank."""
-    processes = marked_processes(mark)
-    return [pid for pid, environment in processes.items() if environment.get("RANK") == str(rank)]
-
-
 class Finished(NamedTuple):
     code: int
     out: str
     err: str
-    seconds: float
 
     def lines(self, beginning):
         """The rest of each line of stdout that begins so."""
@@ -112,7 +83,6 @@ class Job:
     def __init__(self, test, command, environment):
         self.command = [str(part) for part in command]
         self.mark = environment[MARK]
-        self.began = time.monotonic()
         self.err_file = tempfile.TemporaryFile(mode="w+")
         test.addCleanup(self.err_file.close)
         self.process = subprocess.Popen(
@@ -127,41 +97,21 @@ class Job:
         test.addCleanup(self.end)
         self.watchdog = threading.Timer(JOB_SECONDS, self.end)
         self.watchdog.start()
-        self.seen = []
-
-    def until(self, text):
-        """Reads stdout up to the line that contains `text`, and returns it."""
-        for line in self.process.stdout:
-            self.seen.append(line)
-            if text in line:
-                return line
-        raise AssertionError(f"{self.command} never printed {text!r}:\n{self.told()}")
 
     def finish(self):
-        self.seen.extend(self.process.stdout)
+        out = self.process.stdout.read()
         code = self.process.wait()
         self.watchdog.cancel()
         self.err_file.seek(0)
-        seconds = time.monotonic() - self.began
-        return Finished(code, "".join(self.seen), self.err_file.read(), seconds)
+        return Finished(code, out, self.err_file.read())
 
     def end(self):
         """Kills what is left of the job: for tests that failed, and jobs that are late."""
         self.watchdog.cancel()
         if self.process.poll() is None:
-            for pid in marked_processes(self.mark):
+            for pid in processes_marked(self.mark):
                 kill(pid)
             self.process.wait()
-
-    def told(self):
-        self.err_file.seek(0)
-        return "".join(self.seen) + self.err_file.read()
-
-    def kill_worker(self, rank):
-        pids = workers(self.mark, rank)
-        if len(pids) != 1:
-            raise AssertionError(f"expected one process of rank {rank}, found {pids}")
-        kill(pids[0])
 
 
 def kill(pid):
@@ -171,37 +121,26 @@ def kill(pid):
         pass
 
 
-class TorchTest(unittest.TestCase):
+class TorchTest(JobTest):
     """A test with a folder of its own, whose processes are marked and must be gone at its end."""
 
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="muster-e2e-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.mark = uuid.uuid4().hex
-        self.addCleanup(self.check_nothing_is_left)
+    def launch(self, command, **environment):
+        """Starts a job; more variables for its environment by name."""
+        return Job(self, command, {**self.environment, **environment})
 
-    def environment(self, **more):
-        return {**os.environ, MARK: self.mark, **more}
-
-    def start(self, command, **environment):
-        return Job(self, command, self.environment(**environment))
-
-    def run_job(self, command, **environment):
-        """Runs a job that must succeed."""
-        finished = self.start(command, **environment).finish()
-        self.assertEqual(finished.code, 0, f"{command}\n{finished.out}{finished.err}")
+    def finish(self, job):
+        """Waits for the end of a job that must succeed."""
+        finished = job.finish()
+        self.assertEqual(finished.code, 0, f"{job.command}\n{finished.out}{finished.err}")
         return finished
 
-    def muster(self, client, *arguments, **environment):
-        """Runs a job under muster, with the client's Python, that must succeed."""
-        return self.run_job([MUSTER, *arguments], PYTHON_EXEC=client.python, **environment)
+    def muster(self, client, *arguments):
+        """Starts a job under muster with the client's Python."""
+        return self.launch([MUSTER, *arguments], PYTHON_EXEC=client.python)
 
-    def check_nothing_is_left(self):
-        deadline = time.monotonic() + GONE_SECONDS
-        while (left := marked_processes(self.mark)) and time.monotonic() < deadline:
-            time.sleep(0.02)  # Processes that are no children of ours can only be looked for.
-        for pid in left:
-            kill(pid)
-        ranks = {pid: environment.get("RANK") for pid, environment in left.items()}
-        self.assertEqual(ranks, {}, "processes are left (pid: rank)")
+    def torchrun(self, client, *arguments):
+        """Starts a job under the client's own torchrun, on a free port."""
+        self.keeps_temporary = True  # It leaves a folder for logs behind.
+        own = ["-m", "torch.distributed.run"] if client.is_new else [TORCHRUN113]
+        meet = ["--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0"]
+        return self.launch([client.python, *own, *meet, *arguments])
