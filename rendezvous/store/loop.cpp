@@ -110,7 +110,11 @@ void Server::Loop::serve(Connection& connection, std::uint32_t events) {
   if (!connection.out.empty() && (is_lost || (events & EPOLLOUT) != 0)) {
     send(connection, connection.out);
     const bool waited_for_it = connection.is_paused || connection.has_finished;
-    if (waited_for_it && connection.out.empty() && !digest(connection, {})) return;
+    if (waited_for_it && connection.out.empty()) {
+      if (!digest(connection, {})) return;
+    } else if (!settle_account(connection)) {
+      return;
+    }
   }
   const bool reads = (connection.interest & EPOLLIN) != 0;
   if (reads && (is_lost || (events & EPOLLIN) != 0) && !receive(connection)) return;
