@@ -75,6 +75,7 @@ int main() {
   // Say who we are, and wait until everybody has.
   need(store.set("worker/" + std::to_string(rank), name_of_this_process()));
   std::vector<std::string> keys;
+  keys.reserve(static_cast<std::size_t>(world_size));
   for (std::int64_t other = 0; other < world_size; ++other)
     keys.push_back("worker/" + std::to_string(other));
   const std::vector<std::string> names = need(store.multi_get(keys));

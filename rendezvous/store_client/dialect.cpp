@@ -1,7 +1,5 @@
 #include "rendezvous/store_client/dialect.hpp"
 
-#include "base/assert.hpp"
-
 #include <array>
 
 namespace muster::store_client {
@@ -36,6 +34,12 @@ constexpr std::array<Row, 18> kRows{{
     {"BARRIER", kNone, kNone, 18, Dialect::G},
 }};
 
+constexpr std::array<std::string_view, 7> kNames{
+    "A (PyTorch 1.13 and 2.0)",   "B (PyTorch 2.1)",         "C (PyTorch 2.2 to 2.4)",
+    "D (PyTorch 2.5 to 2.7)",     "E (PyTorch 2.8 and 2.9)", "F (PyTorch 2.10 and 2.11)",
+    "G (PyTorch 2.12 and later)",
+};
+
 const Row& row(Operation operation) { return kRows.at(static_cast<std::size_t>(operation)); }
 
 }  // namespace
@@ -50,26 +54,7 @@ std::optional<std::uint8_t> opcode(ServerDialect server, Operation operation) {
 
 Dialect first_dialect(Operation operation) { return row(operation).since; }
 
-std::string_view to_string(Dialect dialect) {
-  switch (dialect) {
-    case Dialect::A:
-      return "A (PyTorch 1.13 and 2.0)";
-    case Dialect::B:
-      return "B (PyTorch 2.1)";
-    case Dialect::C:
-      return "C (PyTorch 2.2 to 2.4)";
-    case Dialect::D:
-      return "D (PyTorch 2.5 to 2.7)";
-    case Dialect::E:
-      return "E (PyTorch 2.8 and 2.9)";
-    case Dialect::F:
-      return "F (PyTorch 2.10 and 2.11)";
-    case Dialect::G:
-      return "G (PyTorch 2.12 and later)";
-  }
-  MUSTER_ASSERT(!"a dialect");
-  return {};
-}
+std::string_view to_string(Dialect dialect) { return kNames.at(static_cast<std::size_t>(dialect)); }
 
 std::string_view to_string(Operation operation) { return row(operation).name; }
 

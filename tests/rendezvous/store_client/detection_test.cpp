@@ -67,10 +67,12 @@ TEST_CASE("a dialect that is given is spoken without asking", "[store_client][de
 
 TEST_CASE("the first greeting is one that old servers can only drop", "[store_client][detection]") {
   std::string greeting;
-  FakeServer server([&](Peer& peer) {
-    if (peer.number() == 0) greeting = peer.read(10);
-  });
-  CHECK(refusal(server.endpoint()).code == Errc::Timeout);
+  {
+    FakeServer server([&](Peer& peer) {
+      if (peer.number() == 0) greeting = peer.read(10);
+    });
+    CHECK(refusal(server.endpoint()).code == Errc::Timeout);
+  }
   CHECK(greeting == bytes("00 cef7853c 0d 7f7f7f7f"));
 }
 

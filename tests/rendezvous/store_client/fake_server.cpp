@@ -145,7 +145,7 @@ void greet_validated(Peer& peer, Dialect dialect, const FakeServer::Script& scri
 
 }  // namespace
 
-FakeServer::Script speaking(Dialect dialect, FakeServer::Script script, Backend backend) {
+FakeServer::Script speaking(Dialect dialect, const FakeServer::Script& script, Backend backend) {
   return [=](Peer& peer) {
     if (dialect <= Dialect::B) {
       greet_unvalidated(peer, dialect, script);

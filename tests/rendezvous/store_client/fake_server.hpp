@@ -72,7 +72,7 @@ enum class Backend { Poll, Libuv };
 
 /// Greets as a server of the dialect greets, then plays the script on the connections that the
 /// client goes on with.
-FakeServer::Script speaking(Dialect dialect, FakeServer::Script script,
+FakeServer::Script speaking(Dialect dialect, const FakeServer::Script& script,
                             Backend backend = Backend::Poll);
 
 /// Reads a WAIT of dialect C or later, whose opcode has been read already.

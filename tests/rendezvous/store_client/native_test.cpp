@@ -36,6 +36,7 @@ TEST_CASE("native workers meet, and agree on a sum", "[store_client][native]") {
   const StoreHost host;
   const int world_size = GENERATE(1, 4);
   std::vector<FILE*> workers;
+  workers.reserve(static_cast<std::size_t>(world_size));
   for (int rank = 0; rank < world_size; ++rank) {
     workers.push_back(start("RANK=" + std::to_string(rank) +
                             " WORLD_SIZE=" + std::to_string(world_size) +

@@ -306,7 +306,7 @@ TEST_CASE("a flush after an answer sends nothing", "[store_client][reconnect]") 
     REQUIRE(store);
     REQUIRE(store->set("k", "v"));
     REQUIRE(store->add("n", 1));
-    CHECK(store->flush());
+    CHECK(store->flush(1s));
   }
   CHECK(more.empty());
 }

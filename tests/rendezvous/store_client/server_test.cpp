@@ -68,6 +68,7 @@ TEST_CASE("clients leave a barrier together, whichever kind it is", "[store_clie
   const auto below_prefix = GENERATE(false, true);
   StoreHost host;
   std::vector<std::future<std::int64_t>> seen;
+  seen.reserve(kClients);
   for (int i = 0; i < kClients; ++i) {
     seen.push_back(std::async(std::launch::async, [&] {
       auto store = client_of(host);
