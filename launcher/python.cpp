@@ -28,7 +28,7 @@ std::optional<fs::path> folder_of(const std::string& invoked_as, const Environme
 
 std::optional<std::string> python_in(const fs::path& folder) {
   for (const char* name : {"python", "python3"}) {
-    const std::string path = (folder / name).string();
+    std::string path = (folder / name).string();
     if (is_program(path)) return path;
   }
   return std::nullopt;

@@ -57,7 +57,8 @@ TEST_CASE("only the GPUs that CUDA shows are counted", "[launcher][options]") {
   CHECK(count("GPU-aa,GPU-bb") == 2);
   CHECK(count("") == 3);  // None, so the processors.
   CHECK(count("-1,0") == 3);
-  CHECK(count("1,1") == 3);
+  CHECK(count("1,1") == 3);  // Named twice: CUDA hides all.
+  CHECK(count("GPU-aa,GPU-aa") == 3);
   CHECK(error_of({"--nproc-per-node=gpu", "x"}, {{"CUDA_VISIBLE_DEVICES", "9"}}, machine_with(4))
             .find("CUDA_VISIBLE_DEVICES='9'") != std::string::npos);
 }

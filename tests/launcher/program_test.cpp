@@ -86,6 +86,7 @@ std::string output_of(const WorkerCommand& command) {
     ::close(ends[0]);
     ::close(ends[1]);
     std::vector<char*> argv;
+    argv.reserve(command.argv.size() + 1);
     for (const auto& word : command.argv) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
     ::execv(command.path.c_str(), argv.data());
