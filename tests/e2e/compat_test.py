@@ -7,7 +7,8 @@ The scripts write each line at once, by sys.stdout.write: several workers share 
 import socket
 import unittest
 
-from torch_harness import MUSTER, NATIVE_MEET, SCRIPTS, TorchTest, client
+from job import MUSTER
+from torch_harness import NATIVE_MEET, SCRIPTS, TorchTest, client
 
 TWO = "--nproc-per-node=2"
 

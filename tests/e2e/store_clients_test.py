@@ -10,7 +10,8 @@ import subprocess
 import sys
 import unittest
 
-from torch_harness import SCRIPTS, STORE_SERVER, TorchTest, client
+from job import STORE_SERVER
+from torch_harness import SCRIPTS, TorchTest, client
 
 GROUP_SIZES = (2, 4)
 # So many cases at least: fewer means that a script lost some on the way.

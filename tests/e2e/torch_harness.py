@@ -14,7 +14,7 @@ import threading
 import unittest
 from typing import NamedTuple
 
-from job import BUILD, MARK, MUSTER, ROOT, STORE_SERVER, JobTest, processes_marked
+from job import BUILD, MARK, MUSTER, ROOT, JobTest, processes_marked
 
 SCRIPTS = pathlib.Path(__file__).resolve().with_name("scripts")
 TORCHRUN113 = ROOT / "tests/tools/torchrun113.py"

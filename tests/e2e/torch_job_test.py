@@ -8,7 +8,8 @@ import json
 import sys
 import unittest
 
-from torch_harness import MUSTER, ROOT, TorchTest, client
+from job import MUSTER, ROOT
+from torch_harness import TorchTest, client
 
 DIGITS = ROOT / "examples/digits"
 WORKERS = 4
