@@ -8,5 +8,6 @@ namespace muster {
 }  // namespace muster
 
 /// An invariant of ours: checked in every build, ends the process. Not for input.
-#define MUSTER_ASSERT(expression) \
-  ((expression) ? static_cast<void>(0) : ::muster::assertion_failed(#expression, __FILE__, __LINE__))
+#define MUSTER_ASSERT(expression)      \
+  ((expression) ? static_cast<void>(0) \
+                : ::muster::assertion_failed(#expression, __FILE__, __LINE__))

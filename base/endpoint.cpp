@@ -9,8 +9,8 @@ Result<std::uint16_t> parse_port(std::string_view text, std::string_view whole) 
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (error != std::errc{} || end != text.data() + text.size()) {
-    return fail(Errc::InvalidArgument, "endpoint '" + std::string(whole) + "': port '" + std::string(text) +
-                                           "' is not a number of 0 to 65535");
+    return fail(Errc::InvalidArgument, "endpoint '" + std::string(whole) + "': port '" +
+                                           std::string(text) + "' is not a number of 0 to 65535");
   }
   return port;
 }
@@ -41,7 +41,8 @@ Result<Endpoint> parse_endpoint(std::string_view text, std::uint16_t default_por
     has_port = !rest.empty();
     if (has_port) port = rest.substr(1);
   } else if (const auto colon = text.find(':');
-             colon != std::string_view::npos && text.find(':', colon + 1) == std::string_view::npos) {
+             colon != std::string_view::npos &&
+             text.find(':', colon + 1) == std::string_view::npos) {
     endpoint.host = text.substr(0, colon);
     port = text.substr(colon + 1);
     has_port = true;

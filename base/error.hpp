@@ -7,12 +7,12 @@
 
 namespace muster {
 
-/// What the caller should do about an error: mend the input, look elsewhere, rejoin (Stale), back off (Unavailable),
-/// wait no longer, or give up.
+/// What the caller should do about an error: mend the input, look elsewhere, rejoin (Stale), back
+/// off (Unavailable), wait no longer, or give up.
 enum class Errc { InvalidArgument, NotFound, Stale, Unavailable, Timeout, Cancelled, Internal };
 
-/// Why something that can fail in a sound program did. The message names the act and its object, then the cause:
-/// `exec /opt/train: permission denied`.
+/// Why something that can fail in a sound program did. The message names the act and its object,
+/// then the cause: `exec /opt/train: permission denied`.
 struct Error {
   Errc code;
   std::string message;

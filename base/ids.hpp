@@ -15,9 +15,10 @@ struct Strong {
 };
 
 using JobId = Strong<struct JobIdTag, std::string>;
-using Rank = Strong<struct RankTag, std::uint32_t>;            ///< In the job: 0 .. world size - 1.
-using LocalRank = Strong<struct LocalRankTag, std::uint32_t>;  ///< On the machine: 0 .. local world size - 1.
-using NodeRank = Strong<struct NodeRankTag, std::uint32_t>;    ///< Of the agent: 0 .. nodes - 1.
+using Rank = Strong<struct RankTag, std::uint32_t>;  ///< In the job: 0 .. world size - 1.
+using LocalRank =
+    Strong<struct LocalRankTag, std::uint32_t>;  ///< On the machine: 0 .. local world size - 1.
+using NodeRank = Strong<struct NodeRankTag, std::uint32_t>;  ///< Of the agent: 0 .. nodes - 1.
 
 /// Names a round: one agreed membership. Compared in this order; never used twice (protocol.md 1).
 struct RoundId {

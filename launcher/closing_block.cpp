@@ -1,10 +1,10 @@
 #include "launcher/closing_block.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <string_view>
+
+#include <fmt/format.h>
 
 namespace muster::launcher {
 namespace {
@@ -48,7 +48,8 @@ std::string outcome(const WorkerFailure& failure) {
   return failure.status ? describe(*failure.status) : "could not be started";
 }
 
-/// `ranks 0, 1, 3: killed by SIGTERM (signal 15); stopped by muster`, a line for each way of ending.
+/// `ranks 0, 1, 3: killed by SIGTERM (signal 15); stopped by muster`, a line for each way of
+/// ending.
 std::string list_victims(const std::vector<Victim>& victims) {
   constexpr std::string_view kVerb = "was ";
   std::map<std::string, std::vector<std::uint32_t>> by_end;
@@ -67,7 +68,8 @@ std::string list_victims(const std::vector<Victim>& victims) {
 
 bool misses_a_module(const WorkerFailure& failure) {
   const auto names_it = [](const std::string& text) {
-    return text.find("ModuleNotFoundError") != std::string::npos || text.find("No module named") != std::string::npos;
+    return text.find("ModuleNotFoundError") != std::string::npos ||
+           text.find("No module named") != std::string::npos;
   };
   return names_it(failure.traceback) ||
          std::any_of(failure.stderr_lines.begin(), failure.stderr_lines.end(), names_it);
@@ -79,7 +81,9 @@ void add_cause(std::string& block, const WorkerFailure& cause, const JobFacts& f
   if (facts.python) {
     std::string text = facts.python->path + " (" + facts.python->why + ")";
     if (misses_a_module(cause)) {
-      text += "\nthe module is not installed for this Python; install it there, or name another one in PYTHON_EXEC";
+      text +=
+          "\nthe module is not installed for this Python; install it there, or name another one in "
+          "PYTHON_EXEC";
     }
     add(block, "python", text);
   }
@@ -107,7 +111,8 @@ std::string shell_text(const std::vector<std::string>& argv) {
       continue;
     }
     text += '\'';
-    for (const char c : argument) text += c == '\'' ? std::string("'\\''") : std::string(1, c == '\n' ? ' ' : c);
+    for (const char c : argument)
+      text += c == '\'' ? std::string("'\\''") : std::string(1, c == '\n' ? ' ' : c);
     text += '\'';
     if (text.size() > kMostShown) break;
   }
@@ -119,15 +124,18 @@ std::string closing_block(const Verdict& verdict, const JobFacts& facts) {
   std::string summary = verdict.summary;
   if (verdict.cause) {
     const auto& cause = *verdict.cause;
-    summary += fmt::format(" (node {}, local rank {}{})", cause.node_rank.value, cause.local_rank.value,
-                           cause.pid > 0 ? fmt::format(", pid {}", cause.pid) : "");
+    summary +=
+        fmt::format(" (node {}, local rank {}{})", cause.node_rank.value, cause.local_rank.value,
+                    cause.pid > 0 ? fmt::format(", pid {}", cause.pid) : "");
   }
-  std::string block = fmt::format("muster: job {} failed after {:.1f} s: {}\n", facts.id,
+  std::string block = fmt::format("muster: job {} {} after {:.1f} s: {}\n", facts.id,
+                                  verdict.cause ? "failed" : "ended",
                                   std::chrono::duration<double>(facts.took).count(), summary);
   if (verdict.cause) add_cause(block, *verdict.cause, facts);
   for (const auto& other : verdict.others) {
-    add(block, "also", fmt::format("rank {} {}{}{}", other.rank.value, outcome(other), other.detail.empty() ? "" : ": ",
-                                   other.detail));
+    add(block, "also",
+        fmt::format("rank {} {}{}{}", other.rank.value, outcome(other),
+                    other.detail.empty() ? "" : ": ", other.detail));
   }
   if (!verdict.victims.empty()) add(block, "victims", list_victims(verdict.victims));
   add(block, "restarts", fmt::format("{} of {} used", verdict.restarts, verdict.max_restarts));

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "base/membership.hpp"
+#include "launcher/program.hpp"
+
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "base/membership.hpp"
-#include "launcher/program.hpp"
 
 namespace muster::launcher {
 
@@ -13,14 +13,14 @@ namespace muster::launcher {
 struct JobFacts {
   std::string id;
   Duration took{};
-  std::string command;                 ///< As a worker ran it.
+  std::string command;  ///< As a worker ran it.
   std::optional<ChosenPython> python;
-  std::string log_folder;              ///< Empty: none.
-  bool err_on_terminal = false;        ///< The workers' stderr was not ours to read.
+  std::string log_folder;        ///< Empty: none.
+  bool err_on_terminal = false;  ///< The workers' stderr was not ours to read.
 };
 
-/// The text that ends a job which did not succeed: its first cause, the last words of that worker, and who was only a
-/// victim. Readable without colour; ends in a newline.
+/// The text that ends a job which did not succeed: its first cause, the last words of that worker,
+/// and who was only a victim. Readable without colour; ends in a newline.
 [[nodiscard]] std::string closing_block(const Verdict& verdict, const JobFacts& facts);
 
 /// A command line as a user could type it: quoted where a shell needs it, long ones cut.

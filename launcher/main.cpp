@@ -1,12 +1,5 @@
-// muster: runs one job on this machine. The process splits into keeper and agent first (agent/run/keeper.hpp); the agent
-// reads the command line and builds everything.
-
-#include <boost/asio/io_context.hpp>
-
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <random>
+// muster: runs one job on this machine. The process splits into keeper and agent first
+// (agent/run/keeper.hpp); the agent reads the command line and builds everything.
 
 #include "agent/run/agent.hpp"
 #include "agent/run/keeper.hpp"
@@ -19,6 +12,13 @@
 #include "launcher/options.hpp"
 #include "launcher/program.hpp"
 #include "rendezvous/server/solo_attendance.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+
+#include <boost/asio/io_context.hpp>
 
 extern char** environ;
 
@@ -44,7 +44,8 @@ Environment read_environment(std::vector<std::string>& entries) {
     const std::string_view text = *entry;
     entries.emplace_back(text);
     const auto equals = text.find('=');
-    if (equals != std::string_view::npos) environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+    if (equals != std::string_view::npos)
+      environment.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return environment;
 }
@@ -57,12 +58,13 @@ std::string random_id() {
   words[1] = (words[1] & 0xFFFF0FFFU) | 0x00004000U;
   words[2] = (words[2] & 0x3FFFFFFFU) | 0x80000000U;
   char text[37];
-  std::snprintf(text, sizeof text, "%08x-%04x-%04x-%04x-%04x%08x", words[0], words[1] >> 16, words[1] & 0xFFFFU,
-                words[2] >> 16, words[2] & 0xFFFFU, words[3]);
+  std::snprintf(text, sizeof text, "%08x-%04x-%04x-%04x-%04x%08x", words[0], words[1] >> 16,
+                words[1] & 0xFFFFU, words[2] >> 16, words[2] & 0xFFFFU, words[3]);
   return text;
 }
 
-/// Where the store is hosted, as a number: workers should need no name service. IPv4 before IPv6 where a name has both.
+/// Where the store is hosted, as a number: workers should need no name service. IPv4 before IPv6
+/// where a name has both.
 Result<Endpoint> numeric_address_of(const Endpoint& endpoint) {
   const auto addresses = posix::resolve(endpoint);
   if (!addresses) return pass(addresses.error());
@@ -88,19 +90,24 @@ bool wants_files(const Options& options) {
   return false;
 }
 
-/// The folder for logs and error files: where --log-dir says, or a temporary one where --redirects needs files.
-Result<std::optional<agent::LogFolder>> make_log_folder(const Options& options, const Environment& environment,
+/// The folder for logs and error files: where --log-dir says, or a temporary one where --redirects
+/// needs files.
+Result<std::optional<agent::LogFolder>> make_log_folder(const Options& options,
+                                                        const Environment& environment,
                                                         const std::string& id) {
   std::string base;
   if (options.log_dir) {
     base = *options.log_dir;
   } else if (wants_files(options)) {
     const auto temporary = environment.find("TMPDIR");
-    base = (temporary == environment.end() || temporary->second.empty() ? "/tmp" : temporary->second) + "/muster";
+    base =
+        (temporary == environment.end() || temporary->second.empty() ? "/tmp" : temporary->second) +
+        "/muster";
   } else {
     return std::nullopt;
   }
-  auto folder = agent::LogFolder::create(base, folder_name(id) + "_" + folder_name(posix::short_host_name()));
+  auto folder =
+      agent::LogFolder::create(base, folder_name(id) + "_" + folder_name(posix::short_host_name()));
   if (!folder) return pass(folder.error());
   return std::optional(std::move(*folder));
 }
@@ -110,8 +117,8 @@ std::string omp_share(const Options& options, const Environment& environment, Lo
   if (options.nproc < 2 || environment.contains("OMP_NUM_THREADS")) return {};
   const auto cpus = posix::usable_cpus();
   const auto share = std::max(1U, cpus / options.nproc);
-  logger.info("OMP_NUM_THREADS={} for each worker: {} processors, {} workers; set it to choose", share, cpus,
-              options.nproc);
+  logger.info("OMP_NUM_THREADS={} for each worker: {} processors, {} workers; set it to choose",
+              share, cpus, options.nproc);
   return std::to_string(share);
 }
 
@@ -150,7 +157,9 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   facts.id = options.rdzv_id.value_or("");
   if (facts.id.empty()) facts.id = random_id();
   auto logs = make_log_folder(options, environment, facts.id);
-  if (!logs) return leave(usage_error((options.log_dir ? "--log-dir: " : "--redirects: ") + logs.error().message));
+  if (!logs)
+    return leave(
+        usage_error((options.log_dir ? "--log-dir: " : "--redirects: ") + logs.error().message));
 
   auto settings = agent_settings(options, *program);
   settings.environment.base = std::move(entries);
@@ -165,7 +174,8 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   settings.logs = std::move(*logs);
 
   boost::asio::io_context loop(1);
-  rendezvous::SoloAttendance attendance(loop.get_executor(), {.max_restarts = options.max_restarts});
+  rendezvous::SoloAttendance attendance(loop.get_executor(),
+                                        {.max_restarts = options.max_restarts});
   agent::Agent agent(loop, std::move(settings), keeper, attendance, *logger);
   const auto verdict = agent.run();
   if (!verdict) return own_error(verdict.error().message);

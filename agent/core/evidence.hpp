@@ -1,9 +1,9 @@
 #pragma once
 
+#include "base/membership.hpp"
+
 #include <string>
 #include <vector>
-
-#include "base/membership.hpp"
 
 namespace muster::agent {
 
@@ -11,14 +11,15 @@ namespace muster::agent {
 struct Observed {
   int pid = 0;
   ExitStatus status;
-  std::vector<std::string> stderr_lines;  ///< The last ones; empty where stderr was not ours to read.
-  std::string recorded;                   ///< The traceback or message of its error file; empty: none.
-  std::string out_of_memory;              ///< The kernel's evidence of an out-of-memory kill; empty: none.
+  std::vector<std::string>
+      stderr_lines;           ///< The last ones; empty where stderr was not ours to read.
+  std::string recorded;       ///< The traceback or message of its error file; empty: none.
+  std::string out_of_memory;  ///< The kernel's evidence of an out-of-memory kill; empty: none.
   std::string log_file;
 };
 
-/// Names the cause: what the kernel killed for memory, what was signalled from outside, what failed by itself, and what
-/// only says that a peer has gone.
+/// Names the cause: what the kernel killed for memory, what was signalled from outside, what failed
+/// by itself, and what only says that a peer has gone.
 [[nodiscard]] WorkerFailure assess(Observed observed);
 
 /// The last Python traceback in these lines, its exception line included; empty: none.

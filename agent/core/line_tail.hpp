@@ -17,8 +17,8 @@ class LineTail {
 
   void add(std::string_view bytes);
 
-  /// Oldest first, the unfinished last line included. Of a line that was overwritten by carriage returns (a progress
-  /// bar) the last state counts.
+  /// Oldest first, the unfinished last line included. Of a line that was overwritten by carriage
+  /// returns (a progress bar) the last state counts.
   [[nodiscard]] std::vector<std::string> lines() const;
 
  private:

@@ -1,10 +1,10 @@
 #include "agent/core/worker_group.hpp"
 
+#include "base/assert.hpp"
+
 #include <algorithm>
 #include <csignal>
 #include <utility>
-
-#include "base/assert.hpp"
 
 namespace muster::agent {
 
@@ -17,7 +17,8 @@ std::vector<WorkerGroup::Action> WorkerGroup::step(TimePoint now, const Event& e
 std::optional<TimePoint> WorkerGroup::next_deadline() const {
   if (const auto* draining = std::get_if<Draining>(&phase_)) return draining->ends;
   if (const auto* stopping = std::get_if<Stopping>(&phase_)) return stopping->kill_at;
-  if (const auto* killing = std::get_if<Killing>(&phase_)) return std::min(killing->sweep_at, killing->stuck_at);
+  if (const auto* killing = std::get_if<Killing>(&phase_))
+    return std::min(killing->sweep_at, killing->stuck_at);
   return std::nullopt;
 }
 
@@ -108,11 +109,13 @@ void WorkerGroup::on(TimePoint, const SignalPassed& passed) {
 }
 
 void WorkerGroup::on(TimePoint now, const Hurried&) {
-  if (std::holds_alternative<Stopping>(phase_) || std::holds_alternative<Draining>(phase_)) kill(now);
+  if (std::holds_alternative<Stopping>(phase_) || std::holds_alternative<Draining>(phase_))
+    kill(now);
 }
 
 void WorkerGroup::on(TimePoint, const TreeEmptied&) {
-  const bool ending = std::holds_alternative<Draining>(phase_) || std::holds_alternative<Stopping>(phase_) ||
+  const bool ending = std::holds_alternative<Draining>(phase_) ||
+                      std::holds_alternative<Stopping>(phase_) ||
                       std::holds_alternative<Killing>(phase_);
   if (ending && !any_alive()) end_round();
 }
@@ -163,7 +166,8 @@ bool WorkerGroup::any_alive() const {
 }
 
 bool WorkerGroup::all_succeeded() const {
-  return std::all_of(workers_.begin(), workers_.end(), [](Worker worker) { return worker == Worker::Succeeded; });
+  return std::all_of(workers_.begin(), workers_.end(),
+                     [](Worker worker) { return worker == Worker::Succeeded; });
 }
 
 }  // namespace muster::agent

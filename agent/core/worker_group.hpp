@@ -1,5 +1,7 @@
 #pragma once
 
+#include "base/membership.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -7,26 +9,23 @@
 #include <variant>
 #include <vector>
 
-#include "base/membership.hpp"
-
 namespace muster::agent {
 
-/// The workers of one node through the rounds of a job: in which order they are started, watched, asked to leave and
-/// killed. It knows workers by their index on the node, 0 .. workers - 1.
+/// The workers of one node through the rounds of a job: in which order they are started, watched,
+/// asked to leave and killed. It knows workers by their index on the node, 0 .. workers - 1.
 ///
-///   Idle     --Assigned--> Starting: hosts the store if this node has rank 0, then spawns one worker after the other
-///   Starting --the last one spawned--> Running
-///   Starting --one can't be started--> Running: says so and waits for the Stop
-///   Running  --a worker fails--> Running: says so and waits for the Stop
-///   Running  --all exited 0--> Draining: what they left behind has a while to finish
-///   Starting, Running --Stop--> Stopping: each worker's main process was asked once, and has the grace
-///   Stopping --all main processes ended, or the grace is over--> Killing
+///   Idle     --Assigned--> Starting: hosts the store if this node has rank 0, then spawns one
+///   worker after the other Starting --the last one spawned--> Running Starting --one can't be
+///   started--> Running: says so and waits for the Stop Running  --a worker fails--> Running: says
+///   so and waits for the Stop Running  --all exited 0--> Draining: what they left behind has a
+///   while to finish Starting, Running --Stop--> Stopping: each worker's main process was asked
+///   once, and has the grace Stopping --all main processes ended, or the grace is over--> Killing
 ///   Draining --Stop, or the patience is over--> Killing
 ///   Draining, Stopping, Killing --the tree is empty--> Idle: the round is over
 ///   Killing  --10 s--> Stuck, for good
 ///
-/// The tree is everything that descends from a worker, its main process included. Pure: the same calls give the same
-/// actions.
+/// The tree is everything that descends from a worker, its main process included. Pure: the same
+/// calls give the same actions.
 class WorkerGroup {
  public:
   struct Settings {
@@ -41,28 +40,62 @@ class WorkerGroup {
   /// A process that survives SIGKILL for so long is in the kernel's hands.
   static constexpr Duration kKillPatience = std::chrono::seconds(10);
 
-  struct Assigned { Assignment assignment; };
-  struct Hosted {};                                ///< The store listens.
-  struct NotHosted { std::string message; };
-  struct Spawned { std::uint32_t index; };
-  struct NotSpawned { std::uint32_t index; std::string message; bool user_error; };
-  /// A worker's main process ended. For a failure `evidence` has all but where it stands in the job.
-  struct Exited { std::uint32_t index; ExitStatus status; WorkerFailure evidence; };
-  struct StopOrdered { Stop stop; };
-  struct SignalPassed { int signal; };             ///< For every worker's main process, the job goes on.
-  struct Hurried {};                               ///< The user will wait no longer: the grace is over.
-  struct TreeEmptied {};                           ///< No process of the round is left.
+  struct Assigned {
+    Assignment assignment;
+  };
+  struct Hosted {};  ///< The store listens.
+  struct NotHosted {
+    std::string message;
+  };
+  struct Spawned {
+    std::uint32_t index;
+  };
+  struct NotSpawned {
+    std::uint32_t index;
+    std::string message;
+    bool user_error;
+  };
+  /// A worker's main process ended. For a failure `evidence` has all but where it stands in the
+  /// job.
+  struct Exited {
+    std::uint32_t index;
+    ExitStatus status;
+    WorkerFailure evidence;
+  };
+  struct StopOrdered {
+    Stop stop;
+  };
+  struct SignalPassed {
+    int signal;
+  };                      ///< For every worker's main process, the job goes on.
+  struct Hurried {};      ///< The user will wait no longer: the grace is over.
+  struct TreeEmptied {};  ///< No process of the round is left.
   struct Ticked {};
   using Event = std::variant<Assigned, Hosted, NotHosted, Spawned, NotSpawned, Exited, StopOrdered,
                              SignalPassed, Hurried, TreeEmptied, Ticked>;
 
-  struct HostStore { Assignment assignment; };     ///< Answer with Hosted or NotHosted.
-  struct Spawn { Assignment assignment; std::uint32_t index; };  ///< Answer with Spawned or NotSpawned.
-  struct Signal { std::uint32_t index; int signal; };
-  struct KillTree {};                              ///< SIGKILL to all of it. TreeEmptied follows when it is gone.
-  struct Send { Report report; };
-  struct EndRound { RoundId round; std::vector<Victim> victims; };  ///< Close the store, report Empty.
-  struct GiveUp { RoundId round; };                ///< Report Stuck with what is left of the tree.
+  struct HostStore {
+    Assignment assignment;
+  };  ///< Answer with Hosted or NotHosted.
+  struct Spawn {
+    Assignment assignment;
+    std::uint32_t index;
+  };  ///< Answer with Spawned or NotSpawned.
+  struct Signal {
+    std::uint32_t index;
+    int signal;
+  };
+  struct KillTree {};  ///< SIGKILL to all of it. TreeEmptied follows when it is gone.
+  struct Send {
+    Report report;
+  };
+  struct EndRound {
+    RoundId round;
+    std::vector<Victim> victims;
+  };  ///< Close the store, report Empty.
+  struct GiveUp {
+    RoundId round;
+  };  ///< Report Stuck with what is left of the tree.
   using Action = std::variant<HostStore, Spawn, Signal, KillTree, Send, EndRound, GiveUp>;
 
   explicit WorkerGroup(Settings settings) : settings_(settings) {}
@@ -74,11 +107,20 @@ class WorkerGroup {
 
  private:
   struct Idle {};
-  struct Starting { std::uint32_t next; };
+  struct Starting {
+    std::uint32_t next;
+  };
   struct Running {};
-  struct Draining { TimePoint ends; };
-  struct Stopping { TimePoint kill_at; };
-  struct Killing { TimePoint sweep_at; TimePoint stuck_at; };
+  struct Draining {
+    TimePoint ends;
+  };
+  struct Stopping {
+    TimePoint kill_at;
+  };
+  struct Killing {
+    TimePoint sweep_at;
+    TimePoint stuck_at;
+  };
   struct StuckForGood {};
   using Phase = std::variant<Idle, Starting, Running, Draining, Stopping, Killing, StuckForGood>;
   enum class Worker { Absent, Alive, Succeeded, Ended };

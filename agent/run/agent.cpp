@@ -1,9 +1,5 @@
 #include "agent/run/agent.hpp"
 
-#include <algorithm>
-#include <csignal>
-#include <utility>
-
 #include "agent/core/evidence.hpp"
 #include "agent/run/error_file.hpp"
 #include "base/assert.hpp"
@@ -11,6 +7,10 @@
 #include "base/posix/process_tree.hpp"
 #include "base/posix/socket.hpp"
 #include "base/posix/stream.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
 
 namespace muster::agent {
 namespace asio = boost::asio;
@@ -58,7 +58,8 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
       keeper_(keeper),
       attendance_(attendance),
       logger_(logger),
-      group_({.workers = static_cast<std::uint32_t>(settings_.workers.size()), .grace = settings_.grace}),
+      group_({.workers = static_cast<std::uint32_t>(settings_.workers.size()),
+              .grace = settings_.grace}),
       signals_(open_signals(keeper)),
       signal_wait_(loop),
       keeper_wait_(loop),
@@ -89,7 +90,8 @@ Result<Verdict> Agent::run() {
   loop_.run();
 
   attendance_.on_order(nullptr);
-  if (posix::has_children()) (void)posix::end_descendants(kLastSweepPatience);
+  // What survives SIGKILL (a verdict after Stuck) is the keeper's to wait for.
+  if (fault_) (void)posix::end_descendants(kLastSweepPatience);
   out_.flush(kFlushPatience);
   err_.flush(kFlushPatience);
   if (fault_) return pass(*fault_);
@@ -127,11 +129,13 @@ void Agent::arm_timer() {
 void Agent::act(const WorkerGroup::HostStore& host) {
   assignment_ = host.assignment;
   if (!settings_.environment.agent_hosts_store) {
-    // Rank 0 hosts it. Our socket stays bound, not listening, so that nobody else is given the port meanwhile.
+    // Rank 0 hosts it. Our socket stays bound, not listening, so that nobody else is given the port
+    // meanwhile.
     feed(WorkerGroup::Hosted{});
     return;
   }
-  auto server = store::Server::start(loop_.get_executor(), std::move(reserved_), settings_.store_options, logger_);
+  auto server = store::Server::start(loop_.get_executor(), std::move(reserved_),
+                                     settings_.store_options, logger_);
   if (!server) {
     feed(WorkerGroup::NotHosted{server.error().message});
     return;
@@ -152,15 +156,16 @@ void Agent::act(const WorkerGroup::Spawn& spawn) {
   (*worker)->streams.close_child_ends();
   if (!process) {
     const auto& error = process.error();
-    const bool user_error =
-        error.step == posix::SpawnError::Step::Exec && error.error != ENOMEM && error.error != EMFILE;
+    const bool user_error = error.step == posix::SpawnError::Step::Exec && error.error != ENOMEM &&
+                            error.error != EMFILE;
     feed(WorkerGroup::NotSpawned{spawn.index, error.message, user_error});
     return;
   }
   (*worker)->process = std::move(*process);
   workers_[spawn.index] = std::move(*worker);
-  logger_.debug("worker started rank={} pid={} attempt={}", assignment_.rank_offset.value + spawn.index,
-                workers_[spawn.index]->process->pid(), assignment_.attempt);
+  logger_.debug("worker started rank={} pid={} attempt={}",
+                assignment_.rank_offset.value + spawn.index, workers_[spawn.index]->process->pid(),
+                assignment_.attempt);
   watch_worker(spawn.index);
   feed(WorkerGroup::Spawned{spawn.index});
 }
@@ -210,14 +215,15 @@ void Agent::act(const WorkerGroup::GiveUp& give_up) {
 void Agent::obey(const Order& order) {
   if (const auto* assignment = std::get_if<Assignment>(&order)) {
     if (assignment->attempt > 0) {
-      logger_.warn("restarting attempt={} restarts={}/{}", assignment->attempt, assignment->restarts,
-                   assignment->max_restarts);
+      logger_.warn("restarting attempt={} restarts={}/{}", assignment->attempt,
+                   assignment->restarts, assignment->max_restarts);
     }
     if (!oom_) oom_.emplace();
     feed(WorkerGroup::Assigned{*assignment});
   } else if (const auto* stop = std::get_if<Stop>(&order)) {
-    logger_.info("stopping round={} reason=\"{}\" signal={} grace={}s", stop->round.number, stop->reason,
-                 signal_name(stop->signal), std::chrono::duration<double>(settings_.grace).count());
+    logger_.info("stopping round={} reason=\"{}\" signal={} grace={}s", stop->round.number,
+                 stop->reason, signal_name(stop->signal),
+                 std::chrono::duration<double>(settings_.grace).count());
     feed(WorkerGroup::StopOrdered{*stop});
   } else {
     verdict_ = std::get<Verdict>(order);
@@ -226,11 +232,12 @@ void Agent::obey(const Order& order) {
 }
 
 void Agent::watch_signals() {
-  signal_wait_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
-    if (error) return;
-    while (const auto signal = signals_.next()) on_signal(*signal);
-    watch_signals();
-  });
+  signal_wait_.async_wait(asio::posix::stream_descriptor::wait_read,
+                          [this](const boost::system::error_code& error) {
+                            if (error) return;
+                            while (const auto signal = signals_.next()) on_signal(*signal);
+                            watch_signals();
+                          });
 }
 
 void Agent::on_signal(const posix::ReceivedSignal& signal) {
@@ -239,7 +246,8 @@ void Agent::on_signal(const posix::ReceivedSignal& signal) {
     return;
   }
   if (!ends_the_job(signal.number)) {
-    logger_.info("passing {} from {} on to the workers", signal_name(signal.number), sender_text(signal));
+    logger_.info("passing {} from {} on to the workers", signal_name(signal.number),
+                 sender_text(signal));
     feed(WorkerGroup::SignalPassed{signal.number});
     return;
   }
@@ -255,13 +263,14 @@ void Agent::on_signal(const posix::ReceivedSignal& signal) {
 }
 
 void Agent::watch_keeper() {
-  keeper_wait_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
-    if (error) return;
-    keeper_.page.end();
-    fault_ = Error{Errc::Internal, "the keeper process was killed; the workers were ended"};
-    (void)posix::end_descendants(kLastSweepPatience);
-    loop_.stop();
-  });
+  keeper_wait_.async_wait(
+      asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
+        if (error) return;
+        keeper_.page.end();
+        fault_ = Error{Errc::Internal, "the keeper process was killed; the workers were ended"};
+        (void)posix::end_descendants(kLastSweepPatience);
+        loop_.stop();
+      });
 }
 
 void Agent::watch_worker(std::uint32_t index) {
@@ -275,12 +284,14 @@ void Agent::watch_worker(std::uint32_t index) {
                           });
 }
 
-/// Reaps whatever has ended: workers, and orphans that fell to us. A child that we don't know is an orphan.
+/// Reaps whatever has ended: workers, and orphans that fell to us. A child that we don't know is an
+/// orphan.
 void Agent::reap() {
   while (const int pid = posix::ended_child()) {
-    const auto worker = std::find_if(workers_.begin(), workers_.end(), [pid](const auto& candidate) {
-      return candidate && candidate->process->pid() == pid && !candidate->process->ended();
-    });
+    const auto worker =
+        std::find_if(workers_.begin(), workers_.end(), [pid](const auto& candidate) {
+          return candidate && candidate->process->pid() == pid && !candidate->process->ended();
+        });
     if (worker == workers_.end()) {
       posix::reap_orphan(pid);
     } else {
@@ -297,8 +308,10 @@ void Agent::worker_ended(std::uint32_t index) {
   boost::system::error_code ignored;
   worker.watch.close(ignored);
   worker.streams.drain();
-  logger_.debug("worker ended rank={} {}", assignment_.rank_offset.value + index, describe(*status));
-  feed(WorkerGroup::Exited{index, *status, status->success() ? WorkerFailure{} : examine(index, *status)});
+  logger_.debug("worker ended rank={} {}", assignment_.rank_offset.value + index,
+                describe(*status));
+  feed(WorkerGroup::Exited{index, *status,
+                           status->success() ? WorkerFailure{} : examine(index, *status)});
 }
 
 WorkerFailure Agent::examine(std::uint32_t index, const ExitStatus& status) {
@@ -307,7 +320,8 @@ WorkerFailure Agent::examine(std::uint32_t index, const ExitStatus& status) {
   observed.stderr_lines = worker.streams.last_err_lines();
   observed.log_file = worker.streams.err_file();
   if (!worker.error_file.empty()) observed.recorded = recorded_error(worker.error_file);
-  if (status.signal == SIGKILL && oom_) observed.out_of_memory = oom_->explain(worker.process->pid());
+  if (status.signal == SIGKILL && oom_)
+    observed.out_of_memory = oom_->explain(worker.process->pid());
   return assess(std::move(observed));
 }
 
@@ -320,7 +334,8 @@ Result<Endpoint> Agent::reserve_store() {
 }
 
 /// Opens the streams of a worker and fills its command in.
-Result<std::unique_ptr<Agent::Worker>> Agent::prepare(const WorkerGroup::Spawn& spawn, posix::Command& command) {
+Result<std::unique_ptr<Agent::Worker>> Agent::prepare(const WorkerGroup::Spawn& spawn,
+                                                      posix::Command& command) {
   const auto& plan = settings_.workers[spawn.index];
   auto worker = std::make_unique<Worker>(loop_);
   const auto local_rank = std::to_string(spawn.assignment.local_rank_offset.value + spawn.index);

@@ -1,17 +1,5 @@
 #pragma once
 
-#include <sys/resource.h>
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
-
-#include <deque>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "agent/core/worker_group.hpp"
 #include "agent/run/console.hpp"
 #include "agent/run/keeper.hpp"
@@ -24,6 +12,17 @@
 #include "base/posix/signals.hpp"
 #include "rendezvous/client/attendance.hpp"
 #include "rendezvous/store/server.hpp"
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <sys/resource.h>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 namespace muster::agent {
 
@@ -39,23 +38,24 @@ struct AgentSettings {
   std::vector<WorkerPlan> workers;
   EnvironmentSettings environment;
   Duration grace = std::chrono::seconds(30);
-  Endpoint store;                      ///< Numeric address at which to host the store; port 0: a free one each round.
+  Endpoint store;  ///< Numeric address at which to host the store; port 0: a free one each round.
   store::ServerOptions store_options;
   std::optional<LogFolder> logs;
-  rlimit open_files{};                 ///< The user's own limit, for the workers.
+  rlimit open_files{};  ///< The user's own limit, for the workers.
 };
 
-/// Starts, watches and ends the workers of one node, as the rendezvous orders. What to do when is decided by WorkerGroup;
-/// this is the edge: processes, pipes, signals, the store. Loop thread only; that is the thread on which workers are
-/// forked, so it must live as long as they should.
+/// Starts, watches and ends the workers of one node, as the rendezvous orders. What to do when is
+/// decided by WorkerGroup; this is the edge: processes, pipes, signals, the store. Loop thread
+/// only; that is the thread on which workers are forked, so it must live as long as they should.
 class Agent {
  public:
   Agent(boost::asio::io_context& loop, AgentSettings settings, const KeeperLink& keeper,
         rendezvous::Attendance& attendance, Logger& logger);
   ~Agent();
 
-  /// Reserves the store's port, says Hello, and runs the loop until the verdict. Fails where the port can't be had or
-  /// our own machinery fails. When the keeper dies, or the user's signal ends the job, the tree is gone on return.
+  /// Reserves the store's port, says Hello, and runs the loop until the verdict. Fails where the
+  /// port can't be had or our own machinery fails. When the keeper dies, or the user's signal ends
+  /// the job, the tree is gone on return.
   [[nodiscard]] Result<Verdict> run();
 
  private:
@@ -94,7 +94,7 @@ class Agent {
 
   std::vector<std::unique_ptr<Worker>> workers_;  // By index; of the running round.
   Assignment assignment_;
-  posix::Fd reserved_;                            // Bound for the next round's store.
+  posix::Fd reserved_;  // Bound for the next round's store.
   std::unique_ptr<store::Server> store_;
   std::optional<OomWatch> oom_;
 

@@ -1,9 +1,9 @@
 #include "agent/run/capture.hpp"
 
+#include "base/posix/stream.hpp"
+
 #include <algorithm>
 #include <utility>
-
-#include "base/posix/stream.hpp"
 
 namespace muster::agent {
 namespace asio = boost::asio;
@@ -22,12 +22,14 @@ void Capture::wait() {
     });
     return;
   }
-  in_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
-    if (error == asio::error::operation_aborted) return;
-    // One piece a turn, so that a worker that floods its stream doesn't starve the others.
-    read_once();
-    if (!ended_) wait();
-  });
+  in_.async_wait(asio::posix::stream_descriptor::wait_read,
+                 [this](const boost::system::error_code& error) {
+                   if (error == asio::error::operation_aborted) return;
+                   // One piece a turn, so that a worker that floods its stream doesn't starve the
+                   // others.
+                   read_once();
+                   if (!ended_) wait();
+                 });
 }
 
 /// False when nothing more is there for now.
@@ -57,8 +59,8 @@ void Capture::take(std::string_view bytes) {
   tail_.add(bytes);
   if (sinks_.file) {
     if (const int error = posix::write_file(sinks_.file.get(), bytes); error != 0) {
-      logger_.warn("log lost: {} can't be written any more ({}); the worker goes on", sinks_.file_name,
-                   posix::errno_text(error));
+      logger_.warn("log lost: {} can't be written any more ({}); the worker goes on",
+                   sinks_.file_name, posix::errno_text(error));
       sinks_.file.reset();
     }
   }

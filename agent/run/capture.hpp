@@ -1,36 +1,38 @@
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
+#include "agent/core/line_tail.hpp"
+#include "agent/run/console.hpp"
+#include "base/posix/fd.hpp"
 
 #include <array>
 #include <optional>
 #include <string>
 
-#include "agent/core/line_tail.hpp"
-#include "agent/run/console.hpp"
-#include "base/posix/fd.hpp"
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 
 namespace muster::agent {
 
 /// Where one stream of one worker goes when it passes through the agent.
 struct CaptureSinks {
-  Console* console = nullptr;         ///< nullptr: not shown.
-  std::optional<std::string> prefix;  ///< Before each line on the console; nullopt: the bytes as they come, at once.
-  posix::Fd file;                     ///< Gets the bytes as they are; none: no file.
+  Console* console = nullptr;  ///< nullptr: not shown.
+  std::optional<std::string>
+      prefix;      ///< Before each line on the console; nullopt: the bytes as they come, at once.
+  posix::Fd file;  ///< Gets the bytes as they are; none: no file.
   std::string file_name;
 };
 
-/// Reads one stream of one worker from a pipe and carries it on, keeping its last lines. With a prefix only whole lines
-/// are shown, so that lines of different workers never mix; a line of more than kLineLimit bytes is shown in pieces.
-/// Loop thread only.
+/// Reads one stream of one worker from a pipe and carries it on, keeping its last lines. With a
+/// prefix only whole lines are shown, so that lines of different workers never mix; a line of more
+/// than kLineLimit bytes is shown in pieces. Loop thread only.
 class Capture {
  public:
   static constexpr std::size_t kLineLimit = 64 * 1024;
 
   Capture(boost::asio::io_context& loop, posix::Fd reader, CaptureSinks sinks, Logger& logger);
 
-  /// Takes what the pipe holds now, without waiting for more: a grandchild may keep it open for ever.
+  /// Takes what the pipe holds now, without waiting for more: a grandchild may keep it open for
+  /// ever.
   void drain();
   /// drain, and what is left of an unfinished line.
   void finish();

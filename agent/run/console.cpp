@@ -1,15 +1,18 @@
 #include "agent/run/console.hpp"
 
+#include "base/posix/stream.hpp"
+
 #include <cerrno>
 #include <utility>
-
-#include "base/posix/stream.hpp"
 
 namespace muster::agent {
 namespace asio = boost::asio;
 
 Console::Console(asio::io_context& loop, int fd, std::string name, Logger& logger)
-    : name_(std::move(name)), logger_(logger), piece_(posix::unblocking_piece(fd)), room_wait_(loop) {
+    : name_(std::move(name)),
+      logger_(logger),
+      piece_(posix::unblocking_piece(fd)),
+      room_wait_(loop) {
   auto copy = posix::duplicate(fd);
   lost_ = !copy;
   if (copy) out_ = std::move(*copy);
@@ -56,24 +59,26 @@ void Console::wait_until_writable() {
   }
   (void)room_->change(out_.get(), EPOLLOUT, kOnlyMember);
   waiting_for_room_ = true;
-  room_wait_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
-    if (error == asio::error::operation_aborted) return;
-    waiting_for_room_ = false;
-    if (!write_some()) {
-      wait_until_writable();
-    } else {
-      (void)room_->change(out_.get(), 0, kOnlyMember);
-    }
-    if (congested()) return;
-    for (auto& then : std::exchange(waiting_, {})) then();
-  });
+  room_wait_.async_wait(asio::posix::stream_descriptor::wait_read,
+                        [this](const boost::system::error_code& error) {
+                          if (error == asio::error::operation_aborted) return;
+                          waiting_for_room_ = false;
+                          if (!write_some()) {
+                            wait_until_writable();
+                          } else {
+                            (void)room_->change(out_.get(), 0, kOnlyMember);
+                          }
+                          if (congested()) return;
+                          for (auto& then : std::exchange(waiting_, {})) then();
+                        });
 }
 
 void Console::drop(int error) {
   lost_ = true;
   queue_.clear();
   queued_ = 0;
-  logger_.warn("output lost: {} can't be written any more ({}); the workers go on", name_, posix::errno_text(error));
+  logger_.warn("output lost: {} can't be written any more ({}); the workers go on", name_,
+               posix::errno_text(error));
 }
 
 void Console::flush(Duration patience) {

@@ -1,7 +1,9 @@
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
+#include "base/ids.hpp"
+#include "base/log/log.hpp"
+#include "base/posix/epoll.hpp"
+#include "base/posix/fd.hpp"
 
 #include <deque>
 #include <functional>
@@ -10,18 +12,17 @@
 #include <string_view>
 #include <vector>
 
-#include "base/ids.hpp"
-#include "base/log/log.hpp"
-#include "base/posix/epoll.hpp"
-#include "base/posix/fd.hpp"
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 
 namespace muster::agent {
 
-/// One of the launcher's own streams, written without ever holding up the loop, and without making the open file
-/// non-blocking: it belongs to the user's shell as well. (So Asio may not watch it itself: it would set the flag. It
-/// watches an epoll set in which the stream is.) A reader that is slow holds up the workers that print (as it
-/// would if they wrote themselves) and nothing else; one that has gone, or a full disk, costs the output and one
-/// warning, never the training. Loop thread only.
+/// One of the launcher's own streams, written without ever holding up the loop, and without making
+/// the open file non-blocking: it belongs to the user's shell as well. (So Asio may not watch it
+/// itself: it would set the flag. It watches an epoll set in which the stream is.) A reader that is
+/// slow holds up the workers that print (as it would if they wrote themselves) and nothing else;
+/// one that has gone, or a full disk, costs the output and one warning, never the training. Loop
+/// thread only.
 class Console {
  public:
   /// What may wait to be written before those who print are held up.

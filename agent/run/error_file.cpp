@@ -1,8 +1,8 @@
 #include "agent/run/error_file.hpp"
 
-#include <boost/json.hpp>
-
 #include "base/posix/stream.hpp"
+
+#include <boost/json.hpp>
 
 namespace muster::agent {
 namespace json = boost::json;
@@ -18,7 +18,8 @@ std::string recorded_error(const std::string& path) {
   if (const auto* plain = message->if_string()) return std::string(*plain);
   const auto* nested = message->if_object();
   if (nested == nullptr) return {};
-  if (const auto* extra = nested->if_contains("extraInfo"); extra != nullptr && extra->is_object()) {
+  if (const auto* extra = nested->if_contains("extraInfo");
+      extra != nullptr && extra->is_object()) {
     const auto* stack = extra->get_object().if_contains("py_callstack");
     if (stack != nullptr && stack->is_string()) return std::string(stack->get_string());
   }

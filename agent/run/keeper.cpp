@@ -1,5 +1,11 @@
 #include "agent/run/keeper.hpp"
 
+#include "base/exit_status.hpp"
+#include "base/posix/fork.hpp"
+#include "base/posix/process.hpp"
+#include "base/posix/process_tree.hpp"
+#include "base/posix/stream.hpp"
+
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -7,12 +13,6 @@
 #include <optional>
 #include <utility>
 #include <vector>
-
-#include "base/exit_status.hpp"
-#include "base/posix/fork.hpp"
-#include "base/posix/process.hpp"
-#include "base/posix/process_tree.hpp"
-#include "base/posix/stream.hpp"
 
 namespace muster::agent {
 namespace {
@@ -24,8 +24,8 @@ constexpr Duration kSweepPatience = std::chrono::seconds(10);
 void say(const std::string& text) { std::fprintf(stderr, "muster: %s\n", text.c_str()); }
 
 bool is_crash(int signal) {
-  return signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT || signal == SIGILL || signal == SIGFPE ||
-         signal == SIGSYS;
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT || signal == SIGILL ||
+         signal == SIGFPE || signal == SIGSYS;
 }
 
 /// Ends what the agent left, and says what it could not end.
@@ -90,7 +90,8 @@ int run_kept(const std::function<int(const KeeperLink&)>& agent) {
     return kOwnError;
   }
   if (*child == 0) {
-    // A group of its own: what a terminal or a shell sends to ours reaches the keeper alone, which passes it on once.
+    // A group of its own: what a terminal or a shell sends to ours reaches the keeper alone, which
+    // passes it on once.
     posix::lead_process_group();
     posix::adopt_orphans();
     return agent(KeeperLink{std::move(*self), std::move(*page), std::move(user)});

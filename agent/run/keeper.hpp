@@ -1,29 +1,31 @@
 #pragma once
 
-#include <functional>
-
 #include "base/posix/fd.hpp"
 #include "base/posix/lease_page.hpp"
 #include "base/posix/signals.hpp"
+
+#include <functional>
 
 namespace muster::agent {
 
 /// What the agent knows of its keeper.
 struct KeeperLink {
-  posix::Fd pidfd;                    ///< Readable when the keeper is dead: then end the tree.
-  posix::LeasePage page;              ///< Shared with it.
-  posix::SignalSettings user_signals; ///< As the user's shell gave them; for the workers.
+  posix::Fd pidfd;                     ///< Readable when the keeper is dead: then end the tree.
+  posix::LeasePage page;               ///< Shared with it.
+  posix::SignalSettings user_signals;  ///< As the user's shell gave them; for the workers.
 };
 
-/// The signals that the keeper forwards and the agent acts on: the user's wishes. One that was ignored when we were
-/// started stays ignored.
+/// The signals that the keeper forwards and the agent acts on: the user's wishes. One that was
+/// ignored when we were started stays ignored.
 [[nodiscard]] std::vector<int> user_signals(const posix::SignalSettings& inherited);
 
-/// Splits the process in two (protocol.md 3): this one stays as the keeper, a child runs `agent` in a process group of
-/// its own. The keeper forwards the user's signals to it and does nothing else while all is well; it returns the agent's
-/// exit code. When the agent dies it ends every process below it first. To be called before any thread exists.
+/// Splits the process in two (protocol.md 3): this one stays as the keeper, a child runs `agent` in
+/// a process group of its own. The keeper forwards the user's signals to it and does nothing else
+/// while all is well; it returns the agent's exit code. When the agent dies it ends every process
+/// below it first. To be called before any thread exists.
 ///
-/// If the agent was killed (not by a fault of its own) the result is 75, worth a requeue; if it crashed, 1.
+/// If the agent was killed (not by a fault of its own) the result is 75, worth a requeue; if it
+/// crashed, 1.
 [[nodiscard]] int run_kept(const std::function<int(const KeeperLink&)>& agent);
 
 }  // namespace muster::agent

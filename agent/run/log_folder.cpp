@@ -1,10 +1,10 @@
 #include "agent/run/log_folder.hpp"
 
-#include <filesystem>
-#include <system_error>
-
 #include "base/posix/fd.hpp"
 #include "base/posix/folder.hpp"
+
+#include <filesystem>
+#include <system_error>
 
 namespace muster::agent {
 namespace fs = std::filesystem;

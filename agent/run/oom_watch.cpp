@@ -1,10 +1,10 @@
 #include "agent/run/oom_watch.hpp"
 
-#include <cstdlib>
-#include <fstream>
-
 #include "base/posix/fork.hpp"
 #include "base/posix/kernel_log.hpp"
+
+#include <cstdlib>
+#include <fstream>
 
 namespace muster::agent {
 namespace {
@@ -22,7 +22,8 @@ std::uint64_t kills_in(const posix::Cgroup& group) {
 }
 
 std::string limit_of(const posix::Cgroup& group) {
-  const auto text = posix::first_line(group.folder + (group.v2 ? "/memory.max" : "/memory.limit_in_bytes"));
+  const auto text =
+      posix::first_line(group.folder + (group.v2 ? "/memory.max" : "/memory.limit_in_bytes"));
   const auto bytes = std::strtoull(text.c_str(), nullptr, 10);
   return bytes == 0 ? text : std::to_string(bytes / (1024 * 1024)) + " MiB";
 }
@@ -41,7 +42,8 @@ std::string OomWatch::explain(int pid) {
   for (auto& counted : groups_) {
     const auto kills = kills_in(counted.group);
     if (kills > counted.kills && by_counter.empty()) {
-      by_counter = "cgroup " + counted.group.name + " reached its limit of " + limit_of(counted.group);
+      by_counter =
+          "cgroup " + counted.group.name + " reached its limit of " + limit_of(counted.group);
     }
     counted.kills = kills;
   }
@@ -53,7 +55,8 @@ std::string OomWatch::explain(int pid) {
   return text;
 }
 
-/// The kernel's line about its kill of `pid`: `Memory cgroup out of memory: Killed process 77 (python3) total-vm:...`.
+/// The kernel's line about its kill of `pid`: `Memory cgroup out of memory: Killed process 77
+/// (python3) total-vm:...`.
 std::string OomWatch::kernel_log_of(int pid) {
   log_text_ += posix::read_kernel_log(kernel_log_);
   if (log_text_.size() > kLogTextLimit) log_text_.erase(0, log_text_.size() - kLogTextLimit);

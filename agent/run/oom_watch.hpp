@@ -1,22 +1,24 @@
 #pragma once
 
+#include "base/posix/cgroup.hpp"
+#include "base/posix/fd.hpp"
+
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "base/posix/cgroup.hpp"
-#include "base/posix/fd.hpp"
-
 namespace muster::agent {
 
-/// Tells an out-of-memory kill from any other SIGKILL, by the kernel's own evidence: the kill counters of our memory
-/// cgroups (v1 and v2), and the kernel's log where we may read it.
+/// Tells an out-of-memory kill from any other SIGKILL, by the kernel's own evidence: the kill
+/// counters of our memory cgroups (v1 and v2), and the kernel's log where we may read it.
 class OomWatch {
  public:
-  /// Notes where counters and log stand. Opening the log costs a system call; where it is forbidden, counters decide.
+  /// Notes where counters and log stand. Opening the log costs a system call; where it is
+  /// forbidden, counters decide.
   OomWatch();
 
-  /// Evidence that the kernel killed `pid` for memory since the last call, in one line; empty: there is none.
+  /// Evidence that the kernel killed `pid` for memory since the last call, in one line; empty:
+  /// there is none.
   [[nodiscard]] std::string explain(int pid);
 
  private:

@@ -1,8 +1,8 @@
 #include "agent/run/streams.hpp"
 
-#include <utility>
-
 #include "base/posix/stream.hpp"
+
+#include <utility>
 
 namespace muster::agent {
 namespace {
@@ -30,17 +30,20 @@ Result<WorkerStreams> WorkerStreams::open(const StreamContext& context, const St
 }
 
 /// The descriptor that the worker gets.
-Result<int> WorkerStreams::open_one(const StreamContext& context, const StreamPlan& plan, bool is_err,
-                                    const std::string& file_name, const std::string& prefix) {
+Result<int> WorkerStreams::open_one(const StreamContext& context, const StreamPlan& plan,
+                                    bool is_err, const std::string& file_name,
+                                    const std::string& prefix) {
   posix::Fd file;
   if (!file_name.empty()) {
     auto opened = posix::open_log_file(file_name);
     if (!opened) return pass(opened.error());
     file = std::move(*opened);
   }
-  // A file alone needs no copy by us, and neither does our own stream where nothing is to be read on the way.
+  // A file alone needs no copy by us, and neither does our own stream where nothing is to be read
+  // on the way.
   if (file && !plan.console) return keep(std::move(file));
-  if (plan.console && !plan.prefixed && !file && (!is_err || context.err_is_terminal)) return is_err ? 2 : 1;
+  if (plan.console && !plan.prefixed && !file && (!is_err || context.err_is_terminal))
+    return is_err ? 2 : 1;
   if (!plan.console && !is_err) {
     auto null = posix::open_null();
     if (!null) return pass(null.error());
@@ -54,8 +57,8 @@ Result<int> WorkerStreams::open_one(const StreamContext& context, const StreamPl
   if (plan.prefixed) sinks.prefix = prefix;
   sinks.file = std::move(file);
   sinks.file_name = file_name;
-  (is_err ? err_ : out_) =
-      std::make_unique<Capture>(context.loop, std::move(pipe->reader), std::move(sinks), context.logger);
+  (is_err ? err_ : out_) = std::make_unique<Capture>(context.loop, std::move(pipe->reader),
+                                                     std::move(sinks), context.logger);
   return keep(std::move(pipe->writer));
 }
 

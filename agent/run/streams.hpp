@@ -1,15 +1,15 @@
 #pragma once
 
-#include <boost/asio/io_context.hpp>
+#include "agent/run/capture.hpp"
+#include "agent/run/console.hpp"
+#include "base/error.hpp"
+#include "base/log/log.hpp"
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "agent/run/capture.hpp"
-#include "agent/run/console.hpp"
-#include "base/error.hpp"
-#include "base/log/log.hpp"
+#include <boost/asio/io_context.hpp>
 
 namespace muster::agent {
 
@@ -26,15 +26,18 @@ struct StreamContext {
   Logger& logger;
   Console& out;
   Console& err;
-  bool err_is_terminal;  ///< Then it is handed over as it is; else its last lines are read on their way.
+  bool err_is_terminal;  ///< Then it is handed over as it is; else its last lines are read on their
+                         ///< way.
 };
 
-/// The output of one running worker: what it was given as descriptors 1 and 2, and what the agent reads of it.
+/// The output of one running worker: what it was given as descriptors 1 and 2, and what the agent
+/// reads of it.
 class WorkerStreams {
  public:
   /// Opens files and pipes. `folder` ends in a slash; empty: no log folder, so no files.
-  [[nodiscard]] static Result<WorkerStreams> open(const StreamContext& context, const StreamPlan& out,
-                                                  const StreamPlan& err, const std::string& folder,
+  [[nodiscard]] static Result<WorkerStreams> open(const StreamContext& context,
+                                                  const StreamPlan& out, const StreamPlan& err,
+                                                  const std::string& folder,
                                                   const std::string& prefix);
 
   [[nodiscard]] int out() const { return out_fd_; }
@@ -53,8 +56,8 @@ class WorkerStreams {
   [[nodiscard]] const std::string& err_file() const { return err_file_; }
 
  private:
-  Result<int> open_one(const StreamContext& context, const StreamPlan& plan, bool is_err, const std::string& file,
-                       const std::string& prefix);
+  Result<int> open_one(const StreamContext& context, const StreamPlan& plan, bool is_err,
+                       const std::string& file, const std::string& prefix);
   int keep(posix::Fd fd);
 
   int out_fd_ = 1;

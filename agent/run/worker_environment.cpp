@@ -15,15 +15,17 @@ bool has(const std::vector<std::string>& environment, std::string_view name) {
 
 }  // namespace
 
-std::vector<std::string> worker_environment(const EnvironmentSettings& settings, const Assignment& assignment,
-                                            std::uint32_t index, const std::string& error_file) {
+std::vector<std::string> worker_environment(const EnvironmentSettings& settings,
+                                            const Assignment& assignment, std::uint32_t index,
+                                            const std::string& error_file) {
   const auto number = [](std::uint64_t value) { return std::to_string(value); };
   std::vector<std::pair<std::string_view, std::string>> ours = {
       {"RANK", number(assignment.rank_offset.value + index)},
       {"LOCAL_RANK", number(assignment.local_rank_offset.value + index)},
       {"WORLD_SIZE", number(assignment.world_size)},
       {"LOCAL_WORLD_SIZE", number(assignment.local_world_size)},
-      {"LOCAL_SIZE", number(assignment.local_world_size)},  // DeepSpeed reads it; torchrun does not set it.
+      {"LOCAL_SIZE",
+       number(assignment.local_world_size)},  // DeepSpeed reads it; torchrun does not set it.
       {"GROUP_RANK", number(assignment.node_rank.value)},
       {"GROUP_WORLD_SIZE", number(assignment.nodes)},
       {"ROLE_NAME", settings.role},
@@ -48,7 +50,8 @@ std::vector<std::string> worker_environment(const EnvironmentSettings& settings,
   environment.reserve(settings.base.size() + ours.size());
   for (const auto& entry : settings.base) {
     const auto name = name_of(entry);
-    const bool replaced = std::any_of(ours.begin(), ours.end(), [name](const auto& own) { return own.first == name; });
+    const bool replaced = std::any_of(ours.begin(), ours.end(),
+                                      [name](const auto& own) { return own.first == name; });
     if (!replaced) environment.push_back(entry);
   }
   for (const auto& [name, value] : ours) environment.push_back(std::string(name) + "=" + value);

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "base/membership.hpp"
+
 #include <string>
 #include <vector>
-
-#include "base/membership.hpp"
 
 namespace muster::agent {
 
@@ -16,11 +16,13 @@ struct EnvironmentSettings {
   std::string omp_num_threads;    ///< Set where the base has none; empty: leave it unset.
 };
 
-/// The environment of a worker: the base, with torchrun's names on top. They are wire format (PyTorch and the libraries
-/// above it read them) and are spelled here and nowhere else; docs/reference/environment.md lists them with every
-/// difference from torchrun. `index` counts the node's workers; `error_file` may be empty.
+/// The environment of a worker: the base, with torchrun's names on top. They are wire format
+/// (PyTorch and the libraries above it read them) and are spelled here and nowhere else;
+/// docs/reference/environment.md lists them with every difference from torchrun. `index` counts the
+/// node's workers; `error_file` may be empty.
 [[nodiscard]] std::vector<std::string> worker_environment(const EnvironmentSettings& settings,
-                                                          const Assignment& assignment, std::uint32_t index,
+                                                          const Assignment& assignment,
+                                                          std::uint32_t index,
                                                           const std::string& error_file);
 
 }  // namespace muster::agent

@@ -8,7 +8,8 @@
 
 namespace muster {
 
-std::shared_ptr<Logger> make_stderr_logger(std::string_view prefix, spdlog::level::level_enum level) {
+std::shared_ptr<Logger> make_stderr_logger(std::string_view prefix,
+                                           spdlog::level::level_enum level) {
   auto sink = std::make_shared<spdlog::sinks::ansicolor_stderr_sink_st>();
   auto logger = std::make_shared<Logger>("muster", std::move(sink));
   const std::string where = prefix.empty() ? "" : "[" + std::string(prefix) + "]";

@@ -35,7 +35,8 @@ std::optional<Mount> find_mount(const std::string& proc, const std::string& cont
     std::string id, parent, device, root, point, type, source, options;
     before >> id >> parent >> device >> root >> point;
     after >> type >> source >> options;
-    if (v2 ? type == "cgroup2" : type == "cgroup" && lists(options, controller)) return Mount{root, point};
+    if (v2 ? type == "cgroup2" : type == "cgroup" && lists(options, controller))
+      return Mount{root, point};
   }
   return std::nullopt;
 }

@@ -12,8 +12,9 @@ struct Cgroup {
   bool v2 = false;
 };
 
-/// The cgroups that limit a process through `controller` ("pids", "memory"): its own and every parent's, innermost
-/// first, under v1 or v2, found in /proc/PID/mountinfo. Empty where nothing shows.
+/// The cgroups that limit a process through `controller` ("pids", "memory"): its own and every
+/// parent's, innermost first, under v1 or v2, found in /proc/PID/mountinfo. Empty where nothing
+/// shows.
 [[nodiscard]] std::vector<Cgroup> cgroups_of(int pid, const std::string& controller);
 
 /// The first line of a file; empty where it can't be read.

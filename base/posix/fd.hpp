@@ -1,8 +1,8 @@
 #pragma once
 
-#include <utility>
-
 #include "base/error.hpp"
+
+#include <utility>
 
 namespace muster::posix {
 
@@ -32,8 +32,8 @@ class Fd {
 /// The text of an errno value: "permission denied".
 [[nodiscard]] std::string errno_text(int error);
 
-/// An Error for a failed system call: `act: cause`. EMFILE and the like are Unavailable, ENOENT is NotFound, what the
-/// user can mend is InvalidArgument.
+/// An Error for a failed system call: `act: cause`. EMFILE and the like are Unavailable, ENOENT is
+/// NotFound, what the user can mend is InvalidArgument.
 [[nodiscard]] Error errno_error(int error, std::string act);
 
 /// Another descriptor for the same open file, close-on-exec, above 2.

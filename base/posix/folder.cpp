@@ -1,13 +1,12 @@
 #include "base/posix/folder.hpp"
 
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "base/posix/fd.hpp"
 
 #include <cerrno>
 #include <cstdint>
-
-#include "base/posix/fd.hpp"
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace muster::posix {
 
@@ -16,7 +15,8 @@ Result<std::string> make_unique_folder(const std::string& prefix) {
   constexpr int kTries = 100;
   for (int tries = 0; tries < kTries; ++tries) {
     std::uint64_t random = 0;
-    if (::getrandom(&random, sizeof random, 0) < 0) return pass(errno_error(errno, "get random bytes"));
+    if (::getrandom(&random, sizeof random, 0) < 0)
+      return pass(errno_error(errno, "get random bytes"));
     std::string path = prefix;
     for (int i = 0; i < 8; ++i, random >>= 5) path += kLetters[random & 31];
     if (::mkdir(path.c_str(), 0755) == 0) return path;

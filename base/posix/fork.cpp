@@ -1,14 +1,13 @@
 #include "base/posix/fork.hpp"
 
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cerrno>
-
 #include "base/posix/cgroup.hpp"
 #include "base/posix/fd.hpp"
 #include "base/posix/limits.hpp"
+
+#include <cerrno>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace muster::posix {
 

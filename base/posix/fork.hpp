@@ -1,13 +1,14 @@
 #pragma once
 
-#include <optional>
-
 #include "base/error.hpp"
 #include "base/exit_status.hpp"
 
+#include <optional>
+
 namespace muster::posix {
 
-/// fork(2): 0 in the child. Only where no other thread exists. Both sides' buffered output must be empty.
+/// fork(2): 0 in the child. Only where no other thread exists. Both sides' buffered output must be
+/// empty.
 [[nodiscard]] Result<int> fork_process();
 
 /// setpgid(0, 0).

@@ -1,10 +1,9 @@
 #include "base/posix/kernel_log.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
+#include <fcntl.h>
 #include <string_view>
+#include <unistd.h>
 
 namespace muster::posix {
 
@@ -20,10 +19,13 @@ std::string read_kernel_log(const Fd& log) {
   char record[kRecordLimit];
   while (log) {
     const auto size = ::read(log.get(), record, sizeof record);
-    if (size < 0 && errno == EPIPE) continue;  // Some were overwritten before we came: go on with the next.
+    if (size < 0 && errno == EPIPE)
+      continue;  // Some were overwritten before we came: go on with the next.
     if (size <= 0) return text;
-    std::string_view line(record, static_cast<std::size_t>(size));  // `6,1234,99887766,-;the message\n more`
-    if (const auto stamp_end = line.find(';'); stamp_end != std::string_view::npos) line.remove_prefix(stamp_end + 1);
+    std::string_view line(
+        record, static_cast<std::size_t>(size));  // `6,1234,99887766,-;the message\n more`
+    if (const auto stamp_end = line.find(';'); stamp_end != std::string_view::npos)
+      line.remove_prefix(stamp_end + 1);
     text += line.substr(0, line.find('\n'));
     text += '\n';
   }

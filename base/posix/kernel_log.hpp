@@ -1,8 +1,8 @@
 #pragma once
 
-#include <string>
-
 #include "base/posix/fd.hpp"
+
+#include <string>
 
 namespace muster::posix {
 

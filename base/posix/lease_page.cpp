@@ -1,12 +1,11 @@
 #include "base/posix/lease_page.hpp"
 
-#include <sys/mman.h>
+#include "base/posix/fd.hpp"
 
 #include <cerrno>
 #include <new>
+#include <sys/mman.h>
 #include <utility>
-
-#include "base/posix/fd.hpp"
 
 namespace muster::posix {
 
@@ -15,7 +14,8 @@ static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 Result<LeasePage> LeasePage::create() {
   void* page = ::mmap(nullptr, sizeof(std::atomic<std::int64_t>), PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return pass(errno_error(errno, "map the page shared by keeper and agent"));
+  if (page == MAP_FAILED)
+    return pass(errno_error(errno, "map the page shared by keeper and agent"));
   return LeasePage(new (page) std::atomic<std::int64_t>(kNever));
 }
 

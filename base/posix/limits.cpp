@@ -1,12 +1,11 @@
 #include "base/posix/limits.hpp"
 
-#include <sched.h>
-#include <unistd.h>
+#include "base/posix/cgroup.hpp"
 
 #include <cstdlib>
+#include <sched.h>
+#include <unistd.h>
 #include <vector>
-
-#include "base/posix/cgroup.hpp"
 
 namespace muster::posix {
 
@@ -35,7 +34,8 @@ std::string explain_process_limit() {
   const auto pid_max = first_line("/proc/sys/kernel/pid_max");
   const auto threads_max = first_line("/proc/sys/kernel/threads-max");
   if (pid_max.empty() || threads_max.empty()) return {};
-  return "; the system's limits are kernel.pid_max = " + pid_max + " and kernel.threads-max = " + threads_max;
+  return "; the system's limits are kernel.pid_max = " + pid_max +
+         " and kernel.threads-max = " + threads_max;
 }
 
 std::uint32_t usable_cpus() {
@@ -44,7 +44,8 @@ std::uint32_t usable_cpus() {
     const auto size = CPU_ALLOC_SIZE(cpus);
     std::vector<unsigned char> bytes(size);
     auto* mask = reinterpret_cast<cpu_set_t*>(bytes.data());
-    if (::sched_getaffinity(0, size, mask) == 0) return static_cast<std::uint32_t>(CPU_COUNT_S(size, mask));
+    if (::sched_getaffinity(0, size, mask) == 0)
+      return static_cast<std::uint32_t>(CPU_COUNT_S(size, mask));
   }
   return 1;
 }

@@ -1,5 +1,11 @@
 #include "base/posix/process.hpp"
 
+#include "base/posix/fork.hpp"
+#include "base/posix/limits.hpp"
+
+#include <cerrno>
+#include <climits>
+#include <ctime>
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -7,20 +13,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <climits>
-#include <ctime>
-
-#include "base/posix/fork.hpp"
-#include "base/posix/limits.hpp"
-
 namespace muster::posix {
 namespace {
 
 constexpr int kChildFailed = 127;
 constexpr std::size_t kChildStack = 32 * 1024;
 
-/// The kernel's own sigaction: libc's wrapper keeps books that the child, which shares our memory, would spoil.
+/// The kernel's own sigaction: libc's wrapper keeps books that the child, which shares our memory,
+/// would spoil.
 struct KernelSigaction {
   void (*handler)(int);
   unsigned long flags;
@@ -60,7 +60,8 @@ MUSTER_CHILD_CODE int give_up(Launch& launch, SpawnError::Step step, int error) 
   __builtin_unreachable();
 }
 
-/// Runs in the child, in our memory, on a stack of its own, while we are suspended: system calls only.
+/// Runs in the child, in our memory, on a stack of its own, while we are suspended: system calls
+/// only.
 MUSTER_CHILD_CODE int run_child(void* argument) {
   Launch& launch = *static_cast<Launch*>(argument);
   ::syscall(SYS_setsid);
@@ -92,7 +93,8 @@ MUSTER_CHILD_CODE int run_child(void* argument) {
   for (std::size_t i = 0; i < launch.disposition_count; ++i) {
     KernelSigaction action{};
     action.handler = launch.dispositions[i].ignored ? SIG_IGN : SIG_DFL;
-    ::syscall(SYS_rt_sigaction, launch.dispositions[i].signal, &action, nullptr, sizeof action.mask);
+    ::syscall(SYS_rt_sigaction, launch.dispositions[i].signal, &action, nullptr,
+              sizeof action.mask);
   }
   ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &launch.blocked, nullptr, sizeof launch.blocked);
 
@@ -110,8 +112,9 @@ std::vector<char*> pointers_to(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-/// Only what differs from what the child inherits anyway: handlers are reset by exec, and what a launcher ignores for
-/// itself is this short list. The last two are default in every worker, as torchrun's workers have them.
+/// Only what differs from what the child inherits anyway: handlers are reset by exec, and what a
+/// launcher ignores for itself is this short list. The last two are default in every worker, as
+/// torchrun's workers have them.
 std::vector<Disposition> child_dispositions(const SignalSettings& user) {
   std::vector<Disposition> dispositions;
   for (const int number : {SIGTSTP, SIGTTIN, SIGTTOU}) {
@@ -133,8 +136,8 @@ std::string argument_limit_note(const Command& command) {
   }
   if (largest == nullptr) return {};
   const std::string name = largest->substr(0, std::min<std::size_t>(largest->find('='), 60));
-  return "; arguments and environment are " + std::to_string(total) + " bytes, the largest is '" + name +
-         "' with " + std::to_string(largest->size()) + " (the system allows 131072 for one)";
+  return "; arguments and environment are " + std::to_string(total) + " bytes, the largest is '" +
+         name + "' with " + std::to_string(largest->size()) + " (the system allows 131072 for one)";
 }
 
 SpawnError spawn_error(const Command& command, SpawnError::Step step, int error) {
@@ -191,8 +194,8 @@ tl::expected<Process, SpawnError> Process::spawn(const Command& command) {
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);  // No handler of ours may run in the child.
   int raw_pidfd = -1;
-  const int pid = ::clone(run_child, stack + kChildStack, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD,
-                          &launch, &raw_pidfd);
+  const int pid = ::clone(run_child, stack + kChildStack,
+                          CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &launch, &raw_pidfd);
   const int error = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return tl::unexpected(spawn_error(command, SpawnError::Step::Fork, error));

@@ -1,16 +1,15 @@
 #pragma once
 
-#include <sys/resource.h>
+#include "base/exit_status.hpp"
+#include "base/posix/fd.hpp"
+#include "base/posix/signals.hpp"
 
 #include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <sys/resource.h>
 #include <vector>
-
-#include "base/exit_status.hpp"
-#include "base/posix/fd.hpp"
-#include "base/posix/signals.hpp"
 
 namespace muster::posix {
 
@@ -19,11 +18,11 @@ struct Command {
   std::string path;                      ///< The file to execute; not looked up on PATH.
   std::vector<std::string> argv;         ///< argv[0] included.
   std::vector<std::string> environment;  ///< NAME=value, the whole of it.
-  int in = 0;                            ///< Become descriptors 0, 1 and 2; each is that number already, or above 2.
+  int in = 0;  ///< Become descriptors 0, 1 and 2; each is that number already, or above 2.
   int out = 1;
   int err = 2;
-  SignalSettings signals;                ///< The user's own, which the child gets back.
-  std::optional<rlimit> open_files;      ///< RLIMIT_NOFILE of the child; nullopt: ours.
+  SignalSettings signals;            ///< The user's own, which the child gets back.
+  std::optional<rlimit> open_files;  ///< RLIMIT_NOFILE of the child; nullopt: ours.
   const std::atomic<std::int64_t>* lease_ends = nullptr;  ///< A LeasePage's; nullptr: none.
 };
 
@@ -35,12 +34,13 @@ struct SpawnError {
   std::string message;
 };
 
-/// A child that leads its own session and process group. It dies with the thread that started it (PR_SET_PDEATHSIG), so
-/// spawn on one that lives as long as the process should. Move-only. Loop thread only.
+/// A child that leads its own session and process group. It dies with the thread that started it
+/// (PR_SET_PDEATHSIG), so spawn on one that lives as long as the process should. Move-only. Loop
+/// thread only.
 class Process {
  public:
-  /// Fails if exec does. The child shares our memory until then (as vfork's does), so it costs no copy of the page
-  /// tables, and the failing step comes back in memory rather than through a pipe.
+  /// Fails if exec does. The child shares our memory until then (as vfork's does), so it costs no
+  /// copy of the page tables, and the failing step comes back in memory rather than through a pipe.
   [[nodiscard]] static tl::expected<Process, SpawnError> spawn(const Command& command);
   Process(Process&&) noexcept = default;
   Process& operator=(Process&&) noexcept = default;

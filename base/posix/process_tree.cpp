@@ -1,21 +1,20 @@
 #include "base/posix/process_tree.hpp"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "base/posix/fd.hpp"
+#include "base/posix/process.hpp"
 
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
 #include <map>
 #include <string>
-
-#include "base/posix/fd.hpp"
-#include "base/posix/process.hpp"
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace muster::posix {
 namespace {
@@ -72,7 +71,8 @@ std::vector<int> descendants_by_scan(int root) {
   }
   ::closedir(proc);
   std::vector<int> found;
-  for (std::size_t next = 0, parent = static_cast<std::size_t>(root);; parent = static_cast<std::size_t>(found[next++])) {
+  for (std::size_t next = 0, parent = static_cast<std::size_t>(root);;
+       parent = static_cast<std::size_t>(found[next++])) {
     const auto [first, last] = children.equal_range(static_cast<int>(parent));
     for (auto it = first; it != last; ++it) found.push_back(it->second);
     if (next == found.size()) return found;
@@ -97,8 +97,8 @@ std::size_t signal_descendants(int signal) {
   const auto pids = descendants();
   for (const int pid : pids) {
     const auto pidfd = open_pidfd(pid);
-    // Between the walk and the line above the number may have gone to a process that is none of ours. A process whose
-    // parent is one of ours, or we, is.
+    // Between the walk and the line above the number may have gone to a process that is none of
+    // ours. A process whose parent is one of ours, or we, is.
     if (!pidfd) continue;
     const int parent = parent_of(pid);
     bool ours = parent == ::getpid();

@@ -1,32 +1,44 @@
 #pragma once
 
-#include <vector>
-
 #include "base/ids.hpp"
+
+#include <set>
+#include <vector>
 
 namespace muster::posix {
 
-/// Makes this process the one to which descendants fall when their parent dies (PR_SET_CHILD_SUBREAPER): nothing that a
-/// worker started can climb past it, whatever sessions it made.
+/// Makes this process the one to which descendants fall when their parent dies
+/// (PR_SET_CHILD_SUBREAPER): nothing that a worker started can climb past it, whatever sessions it
+/// made.
 void adopt_orphans();
 
-/// Every process below this one, children before grandchildren. A snapshot: call again until none is left.
-[[nodiscard]] std::vector<int> descendants();
+/// Processes below this one that are none of ours: children that it had before it became the launcher (a shell's
+/// background jobs, when the shell ran `exec muster`).
+using Bystanders = std::set<int>;
 
-/// Sends a signal to every descendant and returns how many there were. Safe against pids that were used again.
-std::size_t signal_descendants(int signal);
+/// The children that this process has now.
+[[nodiscard]] Bystanders present_children();
 
-/// A child that has ended but was not reaped, or 0. The caller reaps it: a worker through its Process, any other
-/// (an orphan that fell to us) with `reap_orphan`.
+/// Every process below this one, children before grandchildren; bystanders and what is below them left out. A snapshot:
+/// call again until none is left.
+[[nodiscard]] std::vector<int> descendants(const Bystanders& spared = {});
+
+/// Sends a signal to every descendant and returns how many there were. Safe against pids that were
+/// used again.
+std::size_t signal_descendants(int signal, const Bystanders& spared = {});
+
+/// A child that has ended but was not reaped, or 0. The caller reaps it: a worker through its
+/// Process, any other (an orphan that fell to us) with `reap_orphan`.
 [[nodiscard]] int ended_child();
 void reap_orphan(int pid);
 
-/// Whether this process has any child at all, the dead ones that wait to be reaped included. False: the tree is empty.
+/// Whether this process has any child at all, the dead ones that wait to be reaped included. False:
+/// the tree is empty.
 [[nodiscard]] bool has_children();
 
-/// Kills all that is below this process and reaps it, until nothing is left or `patience` is over. Returns the pids that
-/// are still there then (a process in uninterruptible sleep), else nothing. Blocks: for the keeper, and for an agent
-/// that has nothing else left to do.
-std::vector<int> end_descendants(Duration patience);
+/// Kills all that is below this process and reaps it, until nothing is left or `patience` is over.
+/// Returns the pids that are still there then (a process in uninterruptible sleep), else nothing.
+/// Blocks: for the keeper, and for an agent that has nothing else left to do.
+std::vector<int> end_descendants(Duration patience, const Bystanders& spared = {});
 
 }  // namespace muster::posix

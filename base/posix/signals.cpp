@@ -1,14 +1,14 @@
 #include "base/posix/signals.hpp"
 
+#include <cerrno>
 #include <sys/signalfd.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 namespace muster::posix {
 namespace {
 
-// How a forwarded signal carries its origin in sigval's int: the sender's pid (below 2^22), and one bit.
+// How a forwarded signal carries its origin in sigval's int: the sender's pid (below 2^22), and one
+// bit.
 constexpr int kTerminalBit = 1 << 30;
 constexpr int kForwardedBit = 1 << 29;
 constexpr int kPidMask = (1 << 29) - 1;
@@ -18,7 +18,7 @@ constexpr int kPidMask = (1 << 29) - 1;
 SignalSettings current_signal_settings() {
   SignalSettings settings;
   for (int number = 1; number < NSIG; ++number) {
-    struct sigaction action {};
+    struct sigaction action{};
     if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) {
       settings.ignored.insert(number);
     }
@@ -28,7 +28,7 @@ SignalSettings current_signal_settings() {
 }
 
 void ignore_signal(int signal) {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = SIG_IGN;
   ::sigaction(signal, &action, nullptr);
 }
@@ -45,7 +45,8 @@ Result<SignalSource> SignalSource::open(const std::vector<int>& signals) {
 
 std::optional<ReceivedSignal> SignalSource::next() {
   signalfd_siginfo info;
-  if (::read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
+  if (::read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info))
+    return std::nullopt;
   ReceivedSignal received{.number = static_cast<int>(info.ssi_signo)};
   if (info.ssi_code == SI_QUEUE && (info.ssi_int & kForwardedBit) != 0) {
     received.sender = info.ssi_int & kPidMask;
@@ -59,7 +60,8 @@ std::optional<ReceivedSignal> SignalSource::next() {
 
 void forward_signal(int pid, const ReceivedSignal& signal) {
   sigval value{};
-  value.sival_int = (signal.sender & kPidMask) | kForwardedBit | (signal.from_terminal ? kTerminalBit : 0);
+  value.sival_int =
+      (signal.sender & kPidMask) | kForwardedBit | (signal.from_terminal ? kTerminalBit : 0);
   if (::sigqueue(pid, signal.number, value) != 0 && errno == EAGAIN) ::kill(pid, signal.number);
 }
 

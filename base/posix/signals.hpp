@@ -1,16 +1,17 @@
 #pragma once
 
+#include "base/posix/fd.hpp"
+
 #include <csignal>
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <vector>
 
-#include "base/posix/fd.hpp"
-
 namespace muster::posix {
 
-/// What the user's shell gave us: which signals were ignored and which blocked. Workers get it back.
+/// What the user's shell gave us: which signals were ignored and which blocked. Workers get it
+/// back.
 struct SignalSettings {
   std::set<int> ignored;
   sigset_t blocked{};
@@ -25,12 +26,13 @@ void ignore_signal(int signal);
 /// A signal that arrived, with its sender.
 struct ReceivedSignal {
   int number = 0;
-  int sender = 0;             ///< Process id; 0: the kernel.
-  bool from_terminal = false; ///< A key (Ctrl-C, Ctrl-\) or the terminal's hang-up.
+  int sender = 0;              ///< Process id; 0: the kernel.
+  bool from_terminal = false;  ///< A key (Ctrl-C, Ctrl-\) or the terminal's hang-up.
 };
 
-/// Blocks a set of signals in the process and delivers them through a descriptor instead (signalfd). Unlike handlers it
-/// tells who sent them, and a fork without exec inherits a quiet process.
+/// Blocks a set of signals in the process and delivers them through a descriptor instead
+/// (signalfd). Unlike handlers it tells who sent them, and a fork without exec inherits a quiet
+/// process.
 class SignalSource {
  public:
   [[nodiscard]] static Result<SignalSource> open(const std::vector<int>& signals);
@@ -45,7 +47,8 @@ class SignalSource {
   Fd fd_;
 };
 
-/// Passes a received signal on, the original sender with it: the receiver's SignalSource tells the same story.
+/// Passes a received signal on, the original sender with it: the receiver's SignalSource tells the
+/// same story.
 void forward_signal(int pid, const ReceivedSignal& signal);
 
 }  // namespace muster::posix

@@ -1,16 +1,15 @@
 #include "base/posix/socket.hpp"
 
 #include <arpa/inet.h>
-#include <dirent.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
+#include <dirent.h>
 #include <fstream>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <set>
 #include <sstream>
+#include <unistd.h>
 
 namespace muster::posix {
 namespace {
@@ -37,7 +36,8 @@ void collect_listeners(const char* table, std::uint16_t port, std::set<std::stri
   while (std::getline(in, line)) {
     std::istringstream fields(line);
     std::string slot, local, remote, state, queues, timer, retransmits, uid, timeout, inode;
-    fields >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> uid >> timeout >> inode;
+    fields >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> uid >>
+        timeout >> inode;
     const auto colon = local.rfind(':');
     if (colon == std::string::npos || inode.empty()) continue;
     if (std::strtoul(local.c_str() + colon + 1, nullptr, 16) != port) continue;
@@ -52,8 +52,7 @@ bool holds_one_of(const std::string& fd_folder, const std::set<std::string>& ino
   bool found = false;
   while (const dirent* entry = ::readdir(folder)) {
     char target[64];
-    const auto size =
-        ::readlink((fd_folder + "/" + entry->d_name).c_str(), target, sizeof target);
+    const auto size = ::readlink((fd_folder + "/" + entry->d_name).c_str(), target, sizeof target);
     if (size > 0 && inodes.contains(std::string(target, static_cast<std::size_t>(size)))) {
       found = true;
       break;
@@ -83,7 +82,8 @@ Result<SocketAddress> numeric_address(const Endpoint& endpoint) {
       const std::string scope = endpoint.host.substr(percent + 1);
       as_v6(address).sin6_scope_id = ::if_nametoindex(scope.c_str());
       if (as_v6(address).sin6_scope_id == 0) {
-        return fail(Errc::NotFound, "address " + endpoint.host + ": no interface is called '" + scope + "'");
+        return fail(Errc::NotFound,
+                    "address " + endpoint.host + ": no interface is called '" + scope + "'");
       }
     }
     return address;

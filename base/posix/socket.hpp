@@ -1,12 +1,11 @@
 #pragma once
 
-#include <sys/socket.h>
+#include "base/endpoint.hpp"
+#include "base/posix/fd.hpp"
 
 #include <cstdint>
 #include <string>
-
-#include "base/endpoint.hpp"
-#include "base/posix/fd.hpp"
+#include <sys/socket.h>
 
 namespace muster::posix {
 
@@ -21,7 +20,8 @@ struct SocketAddress {
   [[nodiscard]] int family() const noexcept { return storage.ss_family; }
 };
 
-/// From a numeric address (IPv4, or IPv6 with an optional %scope). No name is ever looked up; a name is NotFound.
+/// From a numeric address (IPv4, or IPv6 with an optional %scope). No name is ever looked up; a
+/// name is NotFound.
 [[nodiscard]] Result<SocketAddress> numeric_address(const Endpoint& endpoint);
 
 /// Numeric host and port of an address; a v4-mapped IPv6 address comes out as IPv4.
@@ -30,18 +30,21 @@ struct SocketAddress {
 [[nodiscard]] SocketAddress local_address(int socket);
 [[nodiscard]] SocketAddress peer_address(int socket);
 
-/// Whether anyone on the network can have sent from it: false for 127/8, ::1 and their v4-mapped form.
+/// Whether anyone on the network can have sent from it: false for 127/8, ::1 and their v4-mapped
+/// form.
 [[nodiscard]] bool is_loopback(const SocketAddress& address);
 
-/// A TCP socket bound to a numeric address, close-on-exec and non-blocking, with SO_REUSEADDR (never SO_REUSEPORT) and,
-/// for the wildcard `::`, both families. It reserves the port: connections are refused until `listen_on`. Port 0 takes a
-/// free one. A port that is taken fails with InvalidArgument, naming the process that holds it where /proc shows it.
+/// A TCP socket bound to a numeric address, close-on-exec and non-blocking, with SO_REUSEADDR
+/// (never SO_REUSEPORT) and, for the wildcard `::`, both families. It reserves the port:
+/// connections are refused until `listen_on`. Port 0 takes a free one. A port that is taken fails
+/// with InvalidArgument, naming the process that holds it where /proc shows it.
 [[nodiscard]] Result<Fd> bind_tcp(const Endpoint& endpoint);
 
 /// Starts listening, with the largest backlog that the system allows.
 [[nodiscard]] Result<void> listen_on(int socket);
 
-/// `1234 (python3)` for the process that listens on a TCP port of this machine; empty where /proc does not show it.
+/// `1234 (python3)` for the process that listens on a TCP port of this machine; empty where /proc
+/// does not show it.
 [[nodiscard]] std::string port_holder(std::uint16_t port);
 
 }  // namespace muster::posix

@@ -1,14 +1,13 @@
 #include "base/posix/stream.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdint>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace muster::posix {
 
@@ -17,7 +16,7 @@ bool is_terminal(int fd) { return ::isatty(fd) == 1; }
 std::size_t unblocking_piece(int fd) {
   // Below the number of bytes at which the kernel calls a terminal's buffer full.
   constexpr std::size_t kTerminalPiece = 256;
-  struct stat about {};
+  struct stat about{};
   if (::fstat(fd, &about) != 0) return PIPE_BUF;
   if (S_ISREG(about.st_mode)) return SIZE_MAX;
   return is_terminal(fd) ? kTerminalPiece : PIPE_BUF;

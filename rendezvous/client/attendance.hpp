@@ -1,13 +1,13 @@
 #pragma once
 
-#include <functional>
-
 #include "base/membership.hpp"
+
+#include <functional>
 
 namespace muster::rendezvous {
 
-/// An agent's standing line to its job's rendezvous: reports go in, orders come out. On one node both ends are in the
-/// process (server/solo_attendance.hpp). Loop thread only.
+/// An agent's standing line to its job's rendezvous: reports go in, orders come out. On one node
+/// both ends are in the process (server/solo_attendance.hpp). Loop thread only.
 class Attendance {
  public:
   using OnOrder = std::function<void(const Order&)>;

@@ -1,10 +1,10 @@
 #include "rendezvous/core/solo_job.hpp"
 
+#include "base/assert.hpp"
+
 #include <algorithm>
 #include <csignal>
 #include <utility>
-
-#include "base/assert.hpp"
 
 namespace muster::rendezvous {
 namespace {
@@ -14,7 +14,9 @@ constexpr int kUsage = 2;
 constexpr int kOwnError = 1;
 constexpr int kSignalBase = 128;
 
-std::string rank_text(const WorkerFailure& failure) { return "rank " + std::to_string(failure.rank.value); }
+std::string rank_text(const WorkerFailure& failure) {
+  return "rank " + std::to_string(failure.rank.value);
+}
 
 std::string describe_failure(const WorkerFailure& failure) {
   if (!failure.status) return rank_text(failure) + " could not be started";
@@ -62,7 +64,7 @@ std::vector<Order> SoloJob::on(const Empty& empty) {
   if (leaving_) {
     Verdict verdict;
     verdict.exit_code = kSignalBase + *leaving_;
-    verdict.summary = "ended by " + signal_name(*leaving_);
+    verdict.summary = "the launcher got " + signal_name(*leaving_);
     verdict.victims = empty.victims;
     return end(std::move(verdict));
   }
@@ -91,10 +93,11 @@ std::vector<Order> SoloJob::on(const Leaving& leaving) {
   if (std::holds_alternative<Gathering>(phase_)) {
     Verdict verdict;
     verdict.exit_code = kSignalBase + *leaving_;
-    verdict.summary = "ended by " + signal_name(*leaving_);
+    verdict.summary = "the launcher got " + signal_name(*leaving_);
     return end(std::move(verdict));
   }
-  if (std::holds_alternative<Stopping>(phase_)) return {};  // A worker gets one stop signal a round.
+  if (std::holds_alternative<Stopping>(phase_))
+    return {};  // A worker gets one stop signal a round.
   phase_ = Stopping{};
   return {Stop{round_, leaving.signal, "the launcher got " + signal_name(leaving.signal)}};
 }
@@ -125,8 +128,9 @@ std::vector<Order> SoloJob::end(Verdict verdict) {
 
 Verdict SoloJob::failure_verdict(std::vector<Victim> victims) const {
   // The lowest cause; within a class the first to arrive.
-  const auto first = std::min_element(failures_.begin(), failures_.end(),
-                                      [](const auto& a, const auto& b) { return a.cause < b.cause; });
+  const auto first =
+      std::min_element(failures_.begin(), failures_.end(),
+                       [](const auto& a, const auto& b) { return a.cause < b.cause; });
   Verdict verdict;
   verdict.exit_code = exit_code_of(*first);
   verdict.summary = describe_failure(*first);

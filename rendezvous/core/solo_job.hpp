@@ -1,24 +1,24 @@
 #pragma once
 
+#include "base/membership.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <variant>
 #include <vector>
 
-#include "base/membership.hpp"
-
 namespace muster::rendezvous {
 
-/// The rendezvous of a job that has one node only: rounds one after the other, restarts while the budget lasts, one
-/// verdict. There is no lease and nothing to wait for (protocol.md 2); who restarts, what is charged and which cause is
-/// named first follow protocol.md 5.
+/// The rendezvous of a job that has one node only: rounds one after the other, restarts while the
+/// budget lasts, one verdict. There is no lease and nothing to wait for (protocol.md 2); who
+/// restarts, what is charged and which cause is named first follow protocol.md 5.
 ///
 ///   Gathering --Hello--> Running
 ///   Running  --Succeeded--> Finishing --Empty--> Ended (0)
 ///   Running  --Failed--> Stopping --Empty, budget left--> Running, the next round
-///   Stopping --Empty, no budget left, or no worker of the job ever started--> Ended (the first cause's code)
-///   Running, Stopping, Finishing --Leaving--> Stopping --Empty--> Ended (128 + signal)
-///   Stopping, Finishing --Stuck--> Ended (1)
+///   Stopping --Empty, no budget left, or no worker of the job ever started--> Ended (the first
+///   cause's code) Running, Stopping, Finishing --Leaving--> Stopping --Empty--> Ended (128 +
+///   signal) Stopping, Finishing --Stuck--> Ended (1)
 ///
 /// Pure: the same calls give the same orders.
 class SoloJob {
@@ -30,8 +30,8 @@ class SoloJob {
 
   explicit SoloJob(Settings settings) : settings_(settings) {}
 
-  /// Orders that follow from a report, to be carried out in order. A report of another round than the running one is
-  /// stale and changes nothing.
+  /// Orders that follow from a report, to be carried out in order. A report of another round than
+  /// the running one is stale and changes nothing.
   [[nodiscard]] std::vector<Order> step(const Report& report);
 
  private:

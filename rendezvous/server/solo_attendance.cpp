@@ -1,8 +1,8 @@
 #include "rendezvous/server/solo_attendance.hpp"
 
-#include <boost/asio/post.hpp>
-
 #include <utility>
+
+#include <boost/asio/post.hpp>
 
 namespace muster::rendezvous {
 

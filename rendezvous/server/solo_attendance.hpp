@@ -1,11 +1,11 @@
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
+#include "rendezvous/client/attendance.hpp"
+#include "rendezvous/core/solo_job.hpp"
 
 #include <memory>
 
-#include "rendezvous/client/attendance.hpp"
-#include "rendezvous/core/solo_job.hpp"
+#include <boost/asio/any_io_executor.hpp>
 
 namespace muster::rendezvous {
 

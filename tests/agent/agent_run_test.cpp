@@ -1,18 +1,17 @@
-#include <unistd.h>
+#include "agent/run/agent.hpp"
+#include "base/posix/fork.hpp"
+#include "base/posix/process_tree.hpp"
+#include "base/posix/socket.hpp"
 
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <catch2/catch.hpp>
-
-#include "agent/run/agent.hpp"
-#include "base/posix/fork.hpp"
-#include "base/posix/process_tree.hpp"
-#include "base/posix/socket.hpp"
 
 using namespace muster;
 namespace fs = std::filesystem;
@@ -22,7 +21,8 @@ namespace {
 /// A rendezvous that gives one round, whatever Assignment the test likes, and then the verdict.
 class OneRound : public rendezvous::Attendance {
  public:
-  OneRound(boost::asio::io_context& loop, Assignment assignment) : loop_(loop), assignment_(assignment) {}
+  OneRound(boost::asio::io_context& loop, Assignment assignment)
+      : loop_(loop), assignment_(assignment) {}
 
   void on_order(OnOrder handler) override { handler_ = std::move(handler); }
   void report(Report report) override {
@@ -93,8 +93,8 @@ struct Fixture {
 
   Folder folder;
   boost::asio::io_context loop{1};
-  agent::KeeperLink keeper{posix::open_pidfd(posix::own_pid()).value(), posix::LeasePage::create().value(),
-                           posix::current_signal_settings()};
+  agent::KeeperLink keeper{posix::open_pidfd(posix::own_pid()).value(),
+                           posix::LeasePage::create().value(), posix::current_signal_settings()};
   std::shared_ptr<Logger> logger = make_stderr_logger("", spdlog::level::off);
   agent::AgentSettings settings;
 
@@ -106,7 +106,8 @@ std::map<std::string, std::string> environment_in(const fs::path& file) {
   std::map<std::string, std::string> environment;
   std::ifstream in(file);
   std::string line;
-  while (std::getline(in, line)) environment[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
+  while (std::getline(in, line))
+    environment[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
   return environment;
 }
 
@@ -136,14 +137,17 @@ Assignment alone(std::uint32_t workers) {
 
 }  // namespace
 
-TEST_CASE("the agent of node rank 1 of 2 gives its workers ranks 4 and 5 of 6, and hosts no store", "[agent][run]") {
+TEST_CASE("the agent of node rank 1 of 2 gives its workers ranks 4 and 5 of 6, and hosts no store",
+          "[agent][run]") {
   Fixture fixture;
-  const auto file = [&](int worker) { return (fixture.folder / ("env" + std::to_string(worker))).string(); };
+  const auto file = [&](int worker) {
+    return (fixture.folder / ("env" + std::to_string(worker))).string();
+  };
   // Whether somebody listens at the port that this agent reserved, asked while the round runs.
   const auto listening = (fixture.folder / "listening").string();
   for (int worker = 0; worker < 2; ++worker) {
-    fixture.settings.workers.push_back(shell("env > " + file(worker) + "; grep -c ' 0A ' /proc/self/net/tcp > " +
-                                             listening));
+    fixture.settings.workers.push_back(
+        shell("env > " + file(worker) + "; grep -c ' 0A ' /proc/self/net/tcp > " + listening));
   }
   const auto listeners_before = [] {
     std::ifstream in("/proc/self/net/tcp");
@@ -187,12 +191,14 @@ TEST_CASE("the agent of node rank 1 of 2 gives its workers ranks 4 and 5 of 6, a
   CHECK(listeners == listeners_before);
 }
 
-TEST_CASE("the agent of node rank 0 has its store listening before any worker runs", "[agent][run]") {
+TEST_CASE("the agent of node rank 0 has its store listening before any worker runs",
+          "[agent][run]") {
   Fixture fixture;
   const auto file = (fixture.folder / "listening").string();
   // The worker looks for a listener at the port that it was told of.
   fixture.settings.workers.push_back(
-      shell("port=$(printf ':%04X' $MASTER_PORT); grep -c \"$port .* 0A \" /proc/self/net/tcp > " + file));
+      shell("port=$(printf ':%04X' $MASTER_PORT); grep -c \"$port .* 0A \" /proc/self/net/tcp > " +
+            file));
   auto assignment = alone(1);
   auto free = posix::bind_tcp({"127.0.0.1", 0}).value();
   const auto port = posix::to_endpoint(posix::local_address(free.get())).port;
@@ -206,7 +212,8 @@ TEST_CASE("the agent of node rank 0 has its store listening before any worker ru
   CHECK(listeners == 1);
 }
 
-TEST_CASE("a failure comes with the last lines of the worker's stderr, and the others are victims", "[agent][run]") {
+TEST_CASE("a failure comes with the last lines of the worker's stderr, and the others are victims",
+          "[agent][run]") {
   Fixture fixture;
   fixture.settings.workers.push_back(shell("sleep 1000"));
   fixture.settings.workers.push_back(shell("echo first >&2; echo ValueError: bad >&2; exit 7"));
@@ -227,7 +234,8 @@ TEST_CASE("workers get the user's own limits, descriptors and signals", "[agent]
   const auto file = (fixture.folder / "state").string();
   fixture.settings.workers.push_back(
       shell("{ ulimit -n; ls /proc/self/fd | wc -l; ps -o sid= -p $$ | tr -d ' '; echo $$; "
-            "grep -E 'SigBlk|SigIgn' /proc/self/status | cut -f2; } > " + file));
+            "grep -E 'SigBlk|SigIgn' /proc/self/status | cut -f2; } > " +
+            file));
   fixture.keeper.user_signals.ignored = {SIGHUP};
   fixture.run(alone(1));
   std::ifstream in(file);
@@ -241,7 +249,8 @@ TEST_CASE("workers get the user's own limits, descriptors and signals", "[agent]
   CHECK(ignored == "0000000000000001");
 }
 
-TEST_CASE("children that made sessions of their own are gone when the round is over", "[agent][run]") {
+TEST_CASE("children that made sessions of their own are gone when the round is over",
+          "[agent][run]") {
   Fixture fixture;
   fixture.settings.workers.push_back(shell("(setsid sh -c 'exec env -i sleep 1000' &) ; exit 3"));
   fixture.run(alone(1));

@@ -15,7 +15,8 @@ Cause cause_of(ExitStatus status, std::vector<std::string> lines = {}) {
 
 }  // namespace
 
-TEST_CASE("a worker's own fault is told from a signal that came from outside", "[agent][evidence]") {
+TEST_CASE("a worker's own fault is told from a signal that came from outside",
+          "[agent][evidence]") {
   for (const int number : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
     CHECK(cause_of({.signal = number}) == Cause::WorkerError);
   }
@@ -26,34 +27,41 @@ TEST_CASE("a worker's own fault is told from a signal that came from outside", "
 }
 
 TEST_CASE("whoever only reports the loss of a peer is a victim", "[agent][evidence]") {
-  CHECK(cause_of({.code = 1}, {"RuntimeError: [gloo/pair.cc:598] Connection closed by peer [127.0.0.1]:4711"}) ==
+  CHECK(cause_of({.code = 1},
+                 {"RuntimeError: [gloo/pair.cc:598] Connection closed by peer [127.0.0.1]:4711"}) ==
         Cause::PeerLoss);
   CHECK(cause_of({.code = 1}, {"ValueError: bad shape"}) == Cause::WorkerError);
 }
 
 TEST_CASE("an old word of a lost peer does not hide the real error", "[agent][evidence]") {
   CHECK(cause_of({.code = 1}, {"retrying after Broken pipe", "Traceback (most recent call last):",
-                               "  File \"x.py\", line 1, in <module>", "ValueError: bad"}) == Cause::WorkerError);
+                               "  File \"x.py\", line 1, in <module>", "ValueError: bad"}) ==
+        Cause::WorkerError);
 }
 
 TEST_CASE("the kernel's evidence beats the signal", "[agent][evidence]") {
-  const auto failure = assess({.pid = 1, .status = {.signal = SIGKILL}, .out_of_memory = "cgroup /x reached 60 MiB"});
+  const auto failure = assess(
+      {.pid = 1, .status = {.signal = SIGKILL}, .out_of_memory = "cgroup /x reached 60 MiB"});
   CHECK(failure.cause == Cause::OutOfMemory);
   CHECK(failure.detail == "cgroup /x reached 60 MiB");
 }
 
 TEST_CASE("the last traceback is cut out, prefixes and all", "[agent][evidence]") {
-  CHECK(agent::python_traceback({"x", "[r0] Traceback (most recent call last):", "[r0]   File \"a.py\", line 2",
-                                 "[r0]     f()", "[r0] KeyError: 'a'", "[r0] bye"}) ==
+  CHECK(agent::python_traceback(
+            {"x", "[r0] Traceback (most recent call last):", "[r0]   File \"a.py\", line 2",
+             "[r0]     f()", "[r0] KeyError: 'a'", "[r0] bye"}) ==
         "Traceback (most recent call last):\n  File \"a.py\", line 2\n    f()\nKeyError: 'a'");
-  CHECK(agent::python_traceback({"Traceback (most recent call last):", "  File \"a.py\", line 1", "KeyError: 1",
-                                 "During handling of the above exception, another exception occurred:", "",
-                                 "Traceback (most recent call last):", "  File \"b.py\", line 2", "ValueError: 2"}) ==
+  CHECK(agent::python_traceback(
+            {"Traceback (most recent call last):", "  File \"a.py\", line 1", "KeyError: 1",
+             "During handling of the above exception, another exception occurred:", "",
+             "Traceback (most recent call last):", "  File \"b.py\", line 2", "ValueError: 2"}) ==
         "Traceback (most recent call last):\n  File \"b.py\", line 2\nValueError: 2");
   CHECK(agent::python_traceback({"no", "error"}).empty());
 }
 
-TEST_CASE("what the worker recorded in its error file beats what was found in its stderr", "[agent][evidence]") {
-  const auto failure = assess({.pid = 1, .status = {.code = 1}, .stderr_lines = {"noise"}, .recorded = "recorded"});
+TEST_CASE("what the worker recorded in its error file beats what was found in its stderr",
+          "[agent][evidence]") {
+  const auto failure =
+      assess({.pid = 1, .status = {.code = 1}, .stderr_lines = {"noise"}, .recorded = "recorded"});
   CHECK(failure.traceback == "recorded");
 }

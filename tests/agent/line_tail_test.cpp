@@ -5,7 +5,8 @@
 using muster::agent::LineTail;
 using Lines = std::vector<std::string>;
 
-TEST_CASE("the tail holds whole lines and the unfinished one, however the bytes are cut", "[agent][tail]") {
+TEST_CASE("the tail holds whole lines and the unfinished one, however the bytes are cut",
+          "[agent][tail]") {
   LineTail tail;
   tail.add("on");
   tail.add("e\ntw");

@@ -11,10 +11,12 @@ using Group = agent::WorkerGroup;
 
 namespace {
 
-/// Drives a group as the agent would, with workers that are only names: time is virtual, every action is noted.
+/// Drives a group as the agent would, with workers that are only names: time is virtual, every
+/// action is noted.
 class GroupSim {
  public:
-  explicit GroupSim(std::uint32_t workers, Duration grace = 30s) : group({.workers = workers, .grace = grace}) {}
+  explicit GroupSim(std::uint32_t workers, Duration grace = 30s)
+      : group({.workers = workers, .grace = grace}) {}
 
   void assign(std::uint64_t number, std::uint32_t node_rank = 0) {
     Assignment assignment;
@@ -23,7 +25,9 @@ class GroupSim {
     assignment.rank_offset = {node_rank * 4};
     feed(Group::Assigned{assignment});
   }
-  void stop(std::uint64_t number, int signal = SIGTERM) { feed(Group::StopOrdered{{{1, number}, signal, "test"}}); }
+  void stop(std::uint64_t number, int signal = SIGTERM) {
+    feed(Group::StopOrdered{{{1, number}, signal, "test"}});
+  }
   void exit(std::uint32_t index, ExitStatus status) {
     alive.erase(index);
     feed(Group::Exited{index, status, {}});
@@ -39,7 +43,8 @@ class GroupSim {
   }
 
   void feed(const Group::Event& event) {
-    for (const auto& action : group.step(now, event)) std::visit([this](const auto& what) { act(what); }, action);
+    for (const auto& action : group.step(now, event))
+      std::visit([this](const auto& what) { act(what); }, action);
   }
 
   Group group;
@@ -95,7 +100,8 @@ using Signals = std::vector<std::pair<std::uint32_t, int>>;
 
 }  // namespace
 
-TEST_CASE("a round that goes well ends when all workers exited 0 and nothing is left", "[agent][group]") {
+TEST_CASE("a round that goes well ends when all workers exited 0 and nothing is left",
+          "[agent][group]") {
   GroupSim sim(2);
   sim.assign(1);
   CHECK(sim.hosted == 1);
@@ -149,7 +155,8 @@ TEST_CASE("who does not leave within the grace is killed", "[agent][group]") {
   CHECK(sim.reports.back() == "empty");
 }
 
-TEST_CASE("what a stopped worker left behind is killed as soon as the main processes are gone", "[agent][group]") {
+TEST_CASE("what a stopped worker left behind is killed as soon as the main processes are gone",
+          "[agent][group]") {
   GroupSim sim(2);
   sim.orphans = 1;
   sim.assign(1);
@@ -181,13 +188,15 @@ TEST_CASE("a tree that survives SIGKILL for ten seconds is given up", "[agent][g
   sim.stop(1);
   sim.advance(10'999ms);
   CHECK_FALSE(sim.gave_up);
-  CHECK(sim.kills > 100);  // Swept again and again: something may have been forked during the last sweep.
+  CHECK(sim.kills >
+        100);  // Swept again and again: something may have been forked during the last sweep.
   sim.advance(1ms);
   CHECK(sim.gave_up);
   CHECK_FALSE(sim.group.next_deadline());
 }
 
-TEST_CASE("a worker that can't be started is a failure, and the others wait for the Stop", "[agent][group]") {
+TEST_CASE("a worker that can't be started is a failure, and the others wait for the Stop",
+          "[agent][group]") {
   GroupSim sim(3);
   sim.unstartable = 1;
   sim.assign(1);
@@ -197,7 +206,8 @@ TEST_CASE("a worker that can't be started is a failure, and the others wait for 
   CHECK(sim.signalled == Signals{{0, SIGTERM}});
 }
 
-TEST_CASE("an Assignment that is not above every round named to us starts nothing", "[agent][group]") {
+TEST_CASE("an Assignment that is not above every round named to us starts nothing",
+          "[agent][group]") {
   GroupSim sim(1);
   sim.assign(5);
   sim.exit(0, {});
@@ -227,7 +237,8 @@ TEST_CASE("a worker gets one stop signal a round", "[agent][group]") {
   CHECK(sim.signalled == Signals{{0, SIGTERM}});
 }
 
-TEST_CASE("signals that are passed on reach those who live, and change nothing else", "[agent][group]") {
+TEST_CASE("signals that are passed on reach those who live, and change nothing else",
+          "[agent][group]") {
   GroupSim sim(3);
   sim.assign(1);
   sim.exit(1, {});

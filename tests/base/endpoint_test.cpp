@@ -18,8 +18,10 @@ TEST_CASE("an IPv6 address is a host with or without brackets", "[base][endpoint
   CHECK(to_string(Endpoint{"::1", 29500}) == "[::1]:29500");
 }
 
-TEST_CASE("an endpoint that makes no sense is refused with the part that is wrong", "[base][endpoint]") {
-  for (const char* text : {"host:65536", "host:", "host:-1", "host:1x", ":1", "", "[::1", "[::1]x", "[]:1"}) {
+TEST_CASE("an endpoint that makes no sense is refused with the part that is wrong",
+          "[base][endpoint]") {
+  for (const char* text :
+       {"host:65536", "host:", "host:-1", "host:1x", ":1", "", "[::1", "[::1]x", "[]:1"}) {
     INFO(text);
     const auto parsed = parse_endpoint(text, 1);
     REQUIRE_FALSE(parsed);

@@ -1,11 +1,11 @@
 #include "base/posix/process.hpp"
 
+#include "base/posix/lease_page.hpp"
+
 #include <poll.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-
-#include "base/posix/lease_page.hpp"
 
 using namespace muster;
 using posix::Process;
@@ -40,7 +40,8 @@ TEST_CASE("a child's end is told by its pidfd, code and signal apart", "[posix][
   CHECK(wait_for(*dies) == ExitStatus{.signal = SIGKILL});
 }
 
-TEST_CASE("a program that can't be executed fails the spawn, with the step and the cause", "[posix][process]") {
+TEST_CASE("a program that can't be executed fails the spawn, with the step and the cause",
+          "[posix][process]") {
   auto command = shell("");
   command.path = "/nonexistent/program";
   const auto process = Process::spawn(command);
@@ -50,7 +51,8 @@ TEST_CASE("a program that can't be executed fails the spawn, with the step and t
   CHECK(process.error().message == "exec /nonexistent/program: No such file or directory");
 }
 
-TEST_CASE("an environment that is too large is refused with its largest variable", "[posix][process]") {
+TEST_CASE("an environment that is too large is refused with its largest variable",
+          "[posix][process]") {
   auto command = shell("");
   command.environment.push_back("HUGE=" + std::string(131'072, 'x'));
   const auto process = Process::spawn(command);
@@ -76,7 +78,8 @@ TEST_CASE("no worker starts once the lease has ended", "[posix][process]") {
 TEST_CASE("descriptors become 0, 1 and 2, and no other reaches the child", "[posix][process]") {
   auto pipe = posix::make_pipe();
   REQUIRE(pipe);
-  const int leaked = ::dup(pipe->reader.get());  // Not close-on-exec, as what a user's shell left open.
+  const int leaked =
+      ::dup(pipe->reader.get());  // Not close-on-exec, as what a user's shell left open.
   auto command = shell("ls /proc/self/fd | wc -l");
   command.out = pipe->writer.get();
   auto process = Process::spawn(command);

@@ -1,12 +1,11 @@
 #include "base/posix/process_tree.hpp"
 
-#include <unistd.h>
+#include "base/posix/process.hpp"
 
 #include <csignal>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
-
-#include "base/posix/process.hpp"
 
 using namespace muster;
 using namespace std::chrono_literals;
@@ -17,9 +16,11 @@ TEST_CASE("orphans of double forks in sessions of their own are found and ended"
   REQUIRE(pipe);
   posix::Command command;
   command.path = "/bin/sh";
-  // Each grandchild has no environment, its own session, ignores SIGTERM, and says that it is there by a byte.
+  // Each grandchild has no environment, its own session, ignores SIGTERM, and says that it is there
+  // by a byte.
   command.argv = {"sh", "-c",
-                  "for i in 1 2 3; do (setsid env -i /bin/sh -c 'trap \"\" TERM; echo x; sleep 1000' &); done; sleep 1000"};
+                  "for i in 1 2 3; do (setsid env -i /bin/sh -c 'trap \"\" TERM; echo x; sleep "
+                  "1000' &); done; sleep 1000"};
   command.environment = {"PATH=/usr/bin:/bin"};
   command.out = pipe->writer.get();
   auto process = posix::Process::spawn(command);
@@ -29,7 +30,8 @@ TEST_CASE("orphans of double forks in sessions of their own are found and ended"
     REQUIRE(::read(pipe->reader.get(), &byte, 1) == 1);
     REQUIRE(::read(pipe->reader.get(), &newline, 1) == 1);
   }
-  CHECK(posix::descendants().size() >= 5);  // The shell and its sleep, three shells; their sleeps may come later.
+  CHECK(posix::descendants().size() >=
+        5);  // The shell and its sleep, three shells; their sleeps may come later.
   CHECK(posix::end_descendants(30s).empty());
   CHECK_FALSE(posix::has_children());
   CHECK(posix::descendants().empty());

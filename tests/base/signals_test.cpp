@@ -1,10 +1,10 @@
 #include "base/posix/signals.hpp"
 
+#include "base/exit_status.hpp"
+
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-
-#include "base/exit_status.hpp"
 
 using namespace muster;
 
@@ -40,5 +40,6 @@ TEST_CASE("signals have names and shells' exit codes", "[base][exit]") {
   CHECK(signal_name(SIGRTMIN + 1) == "SIGRTMIN+1");
   CHECK(shell_code({.signal = SIGSEGV}) == 139);
   CHECK(shell_code({.code = 3}) == 3);
-  CHECK(describe({.signal = SIGSEGV, .core_dumped = true}) == "was killed by SIGSEGV (signal 11), core dumped");
+  CHECK(describe({.signal = SIGSEGV, .core_dumped = true}) ==
+        "was killed by SIGSEGV (signal 11), core dumped");
 }

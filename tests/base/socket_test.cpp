@@ -6,7 +6,8 @@
 
 namespace posix = muster::posix;
 
-TEST_CASE("a bound port is reserved, and its holder is named to whoever wants it", "[base][socket]") {
+TEST_CASE("a bound port is reserved, and its holder is named to whoever wants it",
+          "[base][socket]") {
   const auto first = posix::bind_tcp({"127.0.0.1", 0});
   REQUIRE(first);
   REQUIRE(posix::listen_on(first->get()));
@@ -26,5 +27,6 @@ TEST_CASE("only numeric addresses are addresses", "[base][socket]") {
   CHECK(posix::is_loopback(*posix::numeric_address({"::1", 1})));
   CHECK(posix::is_loopback(*posix::numeric_address({"::ffff:127.0.0.1", 1})));
   CHECK_FALSE(posix::is_loopback(*posix::numeric_address({"10.0.0.1", 1})));
-  CHECK(posix::to_endpoint(*posix::numeric_address({"::ffff:10.0.0.1", 5})) == muster::Endpoint{"10.0.0.1", 5});
+  CHECK(posix::to_endpoint(*posix::numeric_address({"::ffff:10.0.0.1", 5})) ==
+        muster::Endpoint{"10.0.0.1", 5});
 }
