@@ -85,7 +85,7 @@ struct Encode {
 
 }  // namespace
 
-std::size_t encoded_size(const kv::Reply& reply) noexcept { return std::visit(Size{}, reply); }
+std::size_t encoded_size(const kv::Reply& reply) { return std::visit(Size{}, reply); }
 
 void encode(const kv::Reply& reply, std::string& out) { std::visit(Encode{out}, reply); }
 

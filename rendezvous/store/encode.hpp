@@ -8,7 +8,7 @@
 namespace muster::store {
 
 /// How many bytes a reply takes on the wire.
-[[nodiscard]] std::size_t encoded_size(const rendezvous::kv::Reply& reply) noexcept;
+[[nodiscard]] std::size_t encoded_size(const rendezvous::kv::Reply& reply);
 
 /// Appends a reply as all dialects have it; nothing for those that put nothing on the wire.
 void encode(const rendezvous::kv::Reply& reply, std::string& out);

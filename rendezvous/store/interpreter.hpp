@@ -19,8 +19,8 @@ using rendezvous::KvStore;
 /// sockets, no clock.
 class Interpreter {
  public:
-  explicit Interpreter(Decoder::Rules rules)
-      : rules_(std::move(rules)), store_({.stored_bytes = rules_.limits.stored_bytes}) {}
+  explicit Interpreter(const Decoder::Rules& rules)
+      : rules_(rules), store_({.stored_bytes = rules_.limits.stored_bytes}) {}
 
   enum class Stop {
     Drained,    ///< All requests of the input are done; what is left is the beginning of one.

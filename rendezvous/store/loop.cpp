@@ -14,9 +14,9 @@ constexpr int kBatchesPerTurn = 4;
 
 }  // namespace
 
-Result<std::shared_ptr<Server::Loop>> Server::Loop::start(boost::asio::any_io_executor executor,
-                                                          posix::Fd listener, ServerOptions options,
-                                                          Logger& logger) {
+Result<std::shared_ptr<Server::Loop>> Server::Loop::start(
+    const boost::asio::any_io_executor& executor, posix::Fd listener, const ServerOptions& options,
+    Logger& logger) {
   posix::tune_for_requests(listener.get(), kKeepalive);
   if (auto listening = posix::listen_on(listener.get()); !listening) {
     return pass(std::move(listening.error()));
@@ -26,17 +26,20 @@ Result<std::shared_ptr<Server::Loop>> Server::Loop::start(boost::asio::any_io_ex
   if (auto added = set->add(listener.get(), EPOLLIN, kListener); !added) {
     return pass(std::move(added.error()));
   }
-  auto loop = std::make_shared<Loop>(std::move(executor), std::move(listener), *std::move(set),
-                                     std::move(options), logger);
+  auto watched = posix::duplicate(set->descriptor());
+  if (!watched) return pass(std::move(watched.error()));
+  auto loop = std::make_shared<Loop>(executor, std::move(listener), *std::move(set),
+                                     *std::move(watched), options, logger);
   loop->watch();
   return loop;
 }
 
-Server::Loop::Loop(boost::asio::any_io_executor executor, posix::Fd listener, posix::EpollSet set,
-                   ServerOptions options, Logger& logger)
+Server::Loop::Loop(const boost::asio::any_io_executor& executor, posix::Fd listener,
+                   posix::EpollSet set, posix::Fd watched, const ServerOptions& options,
+                   Logger& logger)
     : listener_(std::move(listener)),
       set_(std::move(set)),
-      watched_(executor, set_.descriptor()),
+      watched_(executor, watched.release()),
       accept_timer_(executor),
       hold_timer_(executor),
       sweep_timer_(executor),
@@ -53,7 +56,7 @@ void Server::Loop::stop() {
   accept_timer_.cancel();
   hold_timer_.cancel();
   sweep_timer_.cancel();
-  watched_.release();
+  watched_.close();
   listener_.reset();
   connections_.for_each([this](Connection& connection) { connections_.close(connection); });
 }

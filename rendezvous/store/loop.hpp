@@ -25,14 +25,14 @@ namespace muster::store {
 /// holds keep the object alive, and do nothing after `stop`.
 class Server::Loop : public std::enable_shared_from_this<Loop> {
  public:
-  static Result<std::shared_ptr<Loop>> start(boost::asio::any_io_executor executor,
-                                             posix::Fd listener, ServerOptions options,
+  static Result<std::shared_ptr<Loop>> start(const boost::asio::any_io_executor& executor,
+                                             posix::Fd listener, const ServerOptions& options,
                                              Logger& logger);
-  Loop(boost::asio::any_io_executor executor, posix::Fd listener, posix::EpollSet set,
-       ServerOptions options, Logger& logger);
+  /// `watched` is another descriptor of `set`.
+  Loop(const boost::asio::any_io_executor& executor, posix::Fd listener, posix::EpollSet set,
+       posix::Fd watched, const ServerOptions& options, Logger& logger);
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
-  ~Loop() { stop(); }
 
   /// Closes the listener and all connections.
   void stop();
@@ -84,7 +84,7 @@ class Server::Loop : public std::enable_shared_from_this<Loop> {
 
   posix::Fd listener_;
   posix::EpollSet set_;
-  boost::asio::posix::stream_descriptor watched_;  // The set; which owns the descriptor.
+  boost::asio::posix::stream_descriptor watched_;  // The set.
   boost::asio::steady_timer accept_timer_;
   boost::asio::steady_timer hold_timer_;
   boost::asio::steady_timer sweep_timer_;

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include <spdlog/fmt/fmt.h>
+
 namespace muster::store {
 namespace {
 
@@ -65,9 +67,8 @@ void Server::Loop::sweep_partials() {
   const Duration limit = interpreter_.rules().limits.partial_request;
   connections_.for_each([&](Connection& connection) {
     if (!connection.partial_since || now() - *connection.partial_since < limit) return;
-    const auto seconds = std::chrono::duration<double>(limit).count();
-    refuse(connection,
-           "a request did not come to its end within " + std::to_string(seconds) + " s");
+    refuse(connection, fmt::format("a request did not come to its end within {:g} s",
+                                   std::chrono::duration<double>(limit).count()));
   });
   is_sweep_armed_ = false;
   if (partials_ != 0) arm_sweep_timer();

@@ -7,7 +7,7 @@ namespace muster::store {
 Result<std::unique_ptr<Server>> Server::start(boost::asio::any_io_executor executor,
                                               posix::Fd bound_socket, ServerOptions options,
                                               Logger& logger) {
-  auto loop = Loop::start(std::move(executor), std::move(bound_socket), std::move(options), logger);
+  auto loop = Loop::start(std::move(executor), std::move(bound_socket), options, logger);
   if (!loop) return pass(loop.error());
   return std::unique_ptr<Server>(new Server(*std::move(loop)));
 }
