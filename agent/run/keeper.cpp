@@ -29,15 +29,16 @@ bool is_crash(int signal) {
 }
 
 /// Ends what the agent left, and says what it could not end.
-void sweep() {
-  const auto left = posix::end_descendants(kSweepPatience);
+void sweep(const posix::Bystanders& spared) {
+  const auto left = posix::end_descendants(kSweepPatience, spared);
   if (left.empty()) return;
   std::string text = "these processes could not be killed:";
   for (const int pid : left) text += " " + std::to_string(pid);
   say(text);
 }
 
-int keep(int agent, posix::SignalSource signals, const posix::LeasePage& page) {
+int keep(int agent, posix::SignalSource signals, const posix::LeasePage& page,
+         const posix::Bystanders& spared) {
   std::optional<ExitStatus> ended;
   while (!ended) {
     posix::wait_readable(signals.descriptor());
@@ -51,7 +52,7 @@ int keep(int agent, posix::SignalSource signals, const posix::LeasePage& page) {
   }
   page.end();  // A worker that is between fork and exec starts no more.
   if (ended->signal != 0) say("the agent " + describe(*ended) + "; ending its workers");
-  sweep();
+  sweep(spared);
   if (ended->signal == 0) return ended->code;
   return is_crash(ended->signal) ? kOwnError : kLostNode;
 }
@@ -69,6 +70,7 @@ std::vector<int> user_signals(const posix::SignalSettings& inherited) {
 int run_kept(const std::function<int(const KeeperLink&)>& agent) {
   posix::ensure_standard_descriptors();
   auto user = posix::current_signal_settings();
+  const auto bystanders = posix::present_children();
   posix::adopt_orphans();
   for (const int number : {SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE}) posix::ignore_signal(number);
 
@@ -96,7 +98,7 @@ int run_kept(const std::function<int(const KeeperLink&)>& agent) {
     posix::adopt_orphans();
     return agent(KeeperLink{std::move(*self), std::move(*page), std::move(user)});
   }
-  return keep(*child, std::move(*signals), *page);
+  return keep(*child, std::move(*signals), *page, bystanders);
 }
 
 }  // namespace muster::agent

@@ -3,13 +3,13 @@
 #include "base/posix/fd.hpp"
 #include "base/posix/process.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
-#include <map>
 #include <string>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -43,10 +43,11 @@ int parent_of(int pid) {
   return std::atoi(stat.c_str() + name_end + 4);
 }
 
-void append_children(int pid, std::vector<int>& found) {
+std::vector<int> listed_children(int pid) {
+  std::vector<int> found;
   const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
   DIR* folder = ::opendir(tasks.c_str());
-  if (folder == nullptr) return;
+  if (folder == nullptr) return found;
   while (const dirent* entry = ::readdir(folder)) {
     if (entry->d_name[0] == '.') continue;
     const auto children = read_small((tasks + "/" + entry->d_name + "/children").c_str());
@@ -58,51 +59,63 @@ void append_children(int pid, std::vector<int>& found) {
     }
   }
   ::closedir(folder);
+  return found;
 }
 
-/// For kernels without /proc/PID/task/TID/children: one pass over all processes.
-std::vector<int> descendants_by_scan(int root) {
-  std::multimap<int, int> children;
+/// Whether this kernel has /proc/PID/task/TID/children; else every look is a pass over all
+/// processes.
+bool kernel_lists_children() {
+  static const bool lists =
+      ::access(("/proc/self/task/" + std::to_string(::getpid()) + "/children").c_str(), R_OK) == 0;
+  return lists;
+}
+
+std::vector<int> children_by_scan(int parent) {
+  std::vector<int> found;
   DIR* proc = ::opendir("/proc");
-  if (proc == nullptr) return {};
+  if (proc == nullptr) return found;
   while (const dirent* entry = ::readdir(proc)) {
     const int pid = std::atoi(entry->d_name);
-    if (pid > 0) children.emplace(parent_of(pid), pid);
+    if (pid > 0 && parent_of(pid) == parent) found.push_back(pid);
   }
   ::closedir(proc);
-  std::vector<int> found;
-  for (std::size_t next = 0, parent = static_cast<std::size_t>(root);;
-       parent = static_cast<std::size_t>(found[next++])) {
-    const auto [first, last] = children.equal_range(static_cast<int>(parent));
-    for (auto it = first; it != last; ++it) found.push_back(it->second);
-    if (next == found.size()) return found;
-  }
+  return found;
+}
+
+std::vector<int> children_of(int pid) {
+  return kernel_lists_children() ? listed_children(pid) : children_by_scan(pid);
 }
 
 }  // namespace
 
 void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
 
-std::vector<int> descendants() {
-  static const bool kernel_lists_children =
-      ::access(("/proc/self/task/" + std::to_string(::getpid()) + "/children").c_str(), R_OK) == 0;
-  if (!kernel_lists_children) return descendants_by_scan(::getpid());
-  std::vector<int> found;
-  append_children(::getpid(), found);
-  for (std::size_t next = 0; next < found.size(); ++next) append_children(found[next], found);
+Bystanders present_children() {
+  if (!has_children()) return {};
+  const auto children = children_of(::getpid());
+  return {children.begin(), children.end()};
+}
+
+std::vector<int> descendants(const Bystanders& spared) {
+  std::vector<int> found = children_of(::getpid());
+  std::erase_if(found, [&spared](int pid) { return spared.contains(pid); });
+  for (std::size_t next = 0; next < found.size(); ++next) {
+    const auto children = children_of(found[next]);
+    found.insert(found.end(), children.begin(), children.end());
+  }
   return found;
 }
 
-std::size_t signal_descendants(int signal) {
-  const auto pids = descendants();
+std::size_t signal_descendants(int signal, const Bystanders& spared) {
+  const auto pids = descendants(spared);
   for (const int pid : pids) {
     const auto pidfd = open_pidfd(pid);
     // Between the walk and the line above the number may have gone to a process that is none of
     // ours. A process whose parent is one of ours, or we, is.
     if (!pidfd) continue;
     const int parent = parent_of(pid);
-    bool ours = parent == ::getpid();
-    for (const int other : pids) ours = ours || other == parent;
+    const bool ours =
+        parent == ::getpid() || std::find(pids.begin(), pids.end(), parent) != pids.end();
     if (ours) ::syscall(SYS_pidfd_send_signal, pidfd->get(), signal, nullptr, 0);
   }
   return pids.size();
@@ -121,7 +134,7 @@ bool has_children() {
   return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-std::vector<int> end_descendants(Duration patience) {
+std::vector<int> end_descendants(Duration patience, const Bystanders& spared) {
   sigset_t child_ended, before;
   ::sigemptyset(&child_ended);
   ::sigaddset(&child_ended, SIGCHLD);
@@ -129,12 +142,13 @@ std::vector<int> end_descendants(Duration patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   std::vector<int> left;
   while (true) {
-    signal_descendants(SIGKILL);
+    signal_descendants(SIGKILL, spared);
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
     if (!has_children()) break;
+    if (!spared.empty() && descendants(spared).empty()) break;
     if (std::chrono::steady_clock::now() >= deadline) {
-      left = descendants();
+      left = descendants(spared);
       break;
     }
     ::sigtimedwait(&child_ended, nullptr, &kSweepInterval);

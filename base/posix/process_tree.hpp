@@ -12,15 +12,15 @@ namespace muster::posix {
 /// made.
 void adopt_orphans();
 
-/// Processes below this one that are none of ours: children that it had before it became the launcher (a shell's
-/// background jobs, when the shell ran `exec muster`).
+/// Processes below this one that are none of ours: children that it had before it became the
+/// launcher (a shell's background jobs, when the shell ran `exec muster`).
 using Bystanders = std::set<int>;
 
 /// The children that this process has now.
 [[nodiscard]] Bystanders present_children();
 
-/// Every process below this one, children before grandchildren; bystanders and what is below them left out. A snapshot:
-/// call again until none is left.
+/// Every process below this one, children before grandchildren; bystanders and what is below them
+/// left out. A snapshot: call again until none is left.
 [[nodiscard]] std::vector<int> descendants(const Bystanders& spared = {});
 
 /// Sends a signal to every descendant and returns how many there were. Safe against pids that were

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-from job import JobTest, MUSTER, PATIENCE, wait_for
+from job import JobTest, MUSTER, PATIENCE, processes_marked, wait_for
 
 SLEEPERS = """#!/bin/sh
 echo ready >> ready
@@ -171,6 +171,14 @@ while :; do sleep 0.05; done
         _, err = job.communicate(timeout=PATIENCE)
         self.assertEqual(job.returncode, 128 + signal.SIGTERM)
         self.assertIn("killed by SIGKILL", err)
+
+    def test_children_that_the_shell_had_before_it_became_muster_are_left_alone(self):
+        self.script("#!/bin/sh\nexit 3\n")
+        code, out, _ = self.run_job(wrap=("sh", "-c", 'sleep 1000 >/dev/null 2>&1 & echo $!; exec "$@" worker.sh', "sh"))
+        self.assertEqual(code, 3)
+        bystander = int(out)
+        self.assertIn(bystander, processes_marked(self.mark))
+        os.kill(bystander, signal.SIGKILL)
 
     def test_terminals_ctrl_c_stops_and_a_second_one_kills(self):
         self.script("#!/bin/sh\ntrap '' INT\necho ready >> ready\nwhile :; do sleep 1000; done\n")
