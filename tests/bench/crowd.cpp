@@ -184,7 +184,10 @@ Result<void> Crowd::ask_all_to_wait(const std::string& key) {
       }
       member.greeted = false;
     }
-    const auto echo = exchange(member.socket.get(), request, kGreetingReplyBytes);
+    if (auto done = send_whole(member.socket.get(), request); !done) return done;
+  }
+  for (const auto& member : members_) {
+    const auto echo = exchange(member.socket.get(), "", kGreetingReplyBytes);
     if (!echo) return pass(echo.error());
     if (std::memcmp(echo->data(), &kNonce, sizeof kNonce) != 0 && peer_ == Peer::Store) {
       return fail(Errc::InvalidArgument,

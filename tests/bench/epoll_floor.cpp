@@ -30,7 +30,7 @@ namespace muster::bench {
 namespace {
 
 constexpr int kEventsAtOnce = 1'024;
-constexpr std::size_t kBufferBytes = 64 * 1024;
+constexpr std::size_t kBufferBytes = 256 * 1024;
 constexpr std::uint64_t kWantedDescriptors = 1'024;
 
 struct Client {

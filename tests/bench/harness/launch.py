@@ -37,7 +37,9 @@ def launchers(programs, with_peer=True):
 
     def torchrun(program):
         def command(workers, act, *flags):
-            flags = [flag.replace("-", "_") if flag.startswith("--") else flag for flag in flags]
+            # 1.13 knows them with underscores only.
+            flags = ["--" + flag[2:].replace("-", "_") if flag.startswith("--") else flag
+                     for flag in flags]
             return [*program, "--standalone", "--nproc_per_node", str(workers), *flags,
                     "--no_python", worker, *act]
         return command

@@ -38,6 +38,7 @@ def describe(programs):
         "commit": _first_line(["git", "-C", HERE, "rev-parse", "--short", "HEAD"]),
         "date": datetime.date.today().isoformat(),
         "load_before": round(os.getloadavg()[0], 2),
+        "realtime": os.sched_getscheduler(0) == os.SCHED_RR,
         "names": os.environ.get("MUSTER_BENCH_NAMES", "as the system's"),
     }
 

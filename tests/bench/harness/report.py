@@ -16,15 +16,15 @@ in `benchmarks/notes.md` and taken from there.
 
 Ratios are medians of the ratios of runs made side by side, in turns; other figures are medians. The
 store's servers run in processes of their own, pinned to one core, the load generator (C++, epoll,
-one thread, every reply verified) to another. Names are {names}: PyTorch's servers look up the name
-of each client, and where a resolver stays mute nothing else of them would be measured. Around each
-load the server is let come to rest, so that its CPU time is all of that load's and of no other.
+one thread, every reply verified) to another. Names are {names}:
+PyTorch's servers look up the name of each client, and where a resolver stays mute nothing else of
+them would be measured. Around each load the server is let come to rest, so that its CPU time is all
+of that load's and of no other.
 """
 
 MACHINE = """\
 Machine: {cpu}, {cores} cores ({kind}{memory_gib} GiB), Linux {kernel}, {system}, {compiler}.
-{build_type} build of {commit}, {date}; load average before the run: {load_before}.
-"""
+{build_type} build of {commit}, {date}; load average before the run: {load_before}{priority}."""
 
 WORDS = {True: "met", False: "**MISSED**", None: budgets.NOT_MEASURED}
 
@@ -64,8 +64,9 @@ def write(folder, document):
 def _introduction(machine):
     kind = "virtual machine, " if machine["virtual"] else ""
     names = machine["names"]
+    priority = ", kept out by real-time priority" if machine["realtime"] else ""
     return INTRODUCTION.format(
-        machine=MACHINE.format(kind=kind, **machine),
+        machine=MACHINE.format(kind=kind, priority=priority, **machine),
         names="from /etc/hosts only" if names == "files" else names)
 
 
@@ -73,7 +74,7 @@ def _failures(failures):
     if not failures:
         return ""
     lines = "".join(f"- {failure}\n" for failure in failures)
-    return f"**Runs that failed; their samples are missing below:**\n\n{lines}"
+    return f"**What failed; its samples are missing below:**\n\n{lines}"
 
 
 def _notes(path):

@@ -33,17 +33,15 @@ class Plan:
     seconds: float
     connections: tuple
     many: int
-    crowds: tuple
-    crowd_repetitions: int
+    crowds: tuple  # Of (connections, repetitions).
     wakes: int
 
 
 FULL = Plan(budget_repetitions=9, budget_seconds=0.35, repetitions=5, seconds=0.12,
-            connections=(1, 8, 64), many=1_000, crowds=(5_000, 10_000), crowd_repetitions=5,
-            wakes=5)
+            connections=(1, 8, 64), many=1_000, crowds=((5_000, 5), (10_000, 3)), wakes=5)
 ON_THEIR_WAY = 512  # As kMostOnTheirWay of the load generator.
 QUICK = Plan(budget_repetitions=1, budget_seconds=0.05, repetitions=1, seconds=0.02,
-             connections=(1, 8), many=100, crowds=(200,), crowd_repetitions=1, wakes=2)
+             connections=(1, 8), many=100, crowds=((200, 1),), wakes=2)
 
 
 def budget_cells():
@@ -81,10 +79,10 @@ def run(programs, journal, plan, with_peer=True):
                        plan.budget_repetitions, plan.budget_seconds)
         for cell in matrix_cells(plan):
             take_turns(programs, journal, running, cell, plan.repetitions, plan.seconds)
-    for connections in plan.crowds:
-        for repetition in range(plan.crowd_repetitions):
+    for connections, repetitions in plan.crowds:
+        for repetition in range(repetitions):
             journal.say(f"store: {connections} connections opened and woken, {repetition + 1} of "
-                        f"{plan.crowd_repetitions}")
+                        f"{repetitions}")
             for name, command in commands.items():
                 crowd(programs, journal, name, command, connections, repetition, plan.wakes)
 

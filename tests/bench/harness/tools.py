@@ -97,11 +97,12 @@ class Journal:
         try:
             self.samples.append(about | figures(command, cpu))
         except BenchError as error:
-            self.fail(str(error))
+            self.fail(", ".join(f"{key} {value}" for key, value in about.items()), str(error))
 
-    def fail(self, text):
-        self.failures.append(text)
-        print(f"  FAILED {text}", flush=True)
+    def fail(self, what, why):
+        """What failed is kept for the page; why is for whoever looks at the run."""
+        self.failures.append(what)
+        print(f"  FAILED {what}: {why}", flush=True)
 
     def say(self, text):
         print(f"[{time.monotonic() - self._began:6.1f} s] {text}", flush=True)
