@@ -86,6 +86,7 @@ TEST_CASE("a wait for more than the store may hold is refused before anything is
   KvStore store({.stored_bytes = 10'000});
   const std::string long_key(1000, 'x');
   std::vector<std::string> names;
+  names.reserve(9);
   for (int number = 0; number < 9; ++number) names.push_back(long_key + std::to_string(number));
   const std::vector<std::string_view> keys(names.begin(), names.end());
   const auto refused = ask<kv::Refused>(store, kv::Wait{keys});

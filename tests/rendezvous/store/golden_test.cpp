@@ -152,12 +152,12 @@ class Replay {
 
   void connect(int number) {
     clients_[number] = std::make_unique<RawClient>(host_.port());
-    if (dialect_ >= 'C') clients_[number]->send(kValidate);
+    if (dialect_ >= 'C') clients_[number]->send(validate_);
   }
 
   void connect_other(std::unique_ptr<RawClient>& other) {
     other = std::make_unique<RawClient>(host_.port());
-    if (dialect_ >= 'C') other->send(kValidate);
+    if (dialect_ >= 'C') other->send(validate_);
   }
 
   /// Until the server has executed all that was sent, and sent what followed: it takes what is
@@ -171,7 +171,7 @@ class Replay {
     }
   }
 
-  const std::string kValidate = from_hex("00cef7853c");
+  const std::string validate_ = from_hex("00cef7853c");
   char dialect_;
   std::string mode_;
   Pieces pieces_;

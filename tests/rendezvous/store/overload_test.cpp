@@ -68,6 +68,7 @@ TEST_CASE("a client that never reads is bounded, and costs only itself", "[store
 TEST_CASE("one address can't take all the connections", "[store][server]") {
   StoreHost host({.limits = {.connections = 100, .connections_per_address = 8}});
   std::vector<std::unique_ptr<RawClient>> silent;
+  silent.reserve(8);
   for (int count = 0; count < 8; ++count)
     silent.push_back(std::make_unique<RawClient>(host.port()));
   RawClient ninth(host.port());
@@ -102,6 +103,7 @@ TEST_CASE("out of descriptors, connections wait in the queue until there are som
   REQUIRE(answers(*open));
   REQUIRE(answers(other));
   std::vector<RawClient> waiting;
+  waiting.reserve(3);
   for (int count = 0; count < 3; ++count) waiting.emplace_back(RawClient::Options{});
 
   OpenFileLimit limit;

@@ -40,23 +40,25 @@ class StoreHost::Log : public spdlog::sinks::base_sink<std::mutex> {
   std::string text_;
 };
 
-StoreHost::StoreHost(muster::store::ServerOptions options)
+StoreHost::StoreHost(const muster::store::ServerOptions& options)
     : work_(boost::asio::make_work_guard(context_)),
       log_(std::make_shared<Log>()),
       logger_(std::make_unique<muster::Logger>("store", log_)) {
   auto bound = posix::bind_tcp({"127.0.0.1", 0});
   REQUIRE(bound);
-  auto server = muster::store::Server::start(context_.get_executor(), *std::move(bound),
-                                             std::move(options), *logger_);
+  auto server =
+      muster::store::Server::start(context_.get_executor(), *std::move(bound), options, *logger_);
   REQUIRE(server);
   server_ = *std::move(server);
   endpoint_ = server_->endpoint();
   thread_ = std::thread([this] { context_.run(); });
 }
 
-StoreHost::~StoreHost() {
-  on_loop([this] { server_.reset(); });
-  work_.reset();
+StoreHost::~StoreHost() {  // NOLINT(bugprone-exception-escape): without memory only.
+  boost::asio::post(context_, [this] {
+    server_.reset();
+    work_.reset();
+  });
   thread_.join();
 }
 

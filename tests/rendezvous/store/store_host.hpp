@@ -23,7 +23,7 @@ constexpr std::chrono::seconds kPatience{20};
 /// A store server on a thread of its own, as a process would host it.
 class StoreHost {
  public:
-  explicit StoreHost(muster::store::ServerOptions options = {});
+  explicit StoreHost(const muster::store::ServerOptions& options = {});
   ~StoreHost();
   StoreHost(const StoreHost&) = delete;
   StoreHost& operator=(const StoreHost&) = delete;
