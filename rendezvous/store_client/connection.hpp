@@ -43,7 +43,7 @@ constexpr std::int64_t kMaxCount = 1LL << 40;
 constexpr std::size_t kReadBytes = 16384;
 
 /// How long a server may take to confirm CANCEL_WAIT; after that we drop the connection instead.
-constexpr Duration kCancelPatience = std::chrono::milliseconds(200);
+constexpr Duration kCancelPatience = std::chrono::milliseconds(500);
 
 /// A connection to a server of known dialect: sends requests, reads replies field by field. What a
 /// field claims is checked before anything is allocated for it. Move-only; one thread at a time.

@@ -58,9 +58,10 @@ Dialed open(const posix::SocketAddress& address, ServerDialect dialect, TimePoin
   const auto patience = std::min(deadline, now() + kConnectPatience);
   auto stream = posix::TcpStream::connect(address, patience);
   if (!stream) {
-    const bool silent = stream.error().code == Errc::Timeout;
-    return refuse(Refusal::Kind::NotThere,
-                  silent ? "nothing answers at that address" : stream.error().message);
+    if (stream.error().code == Errc::Timeout) {
+      return refuse(Refusal::Kind::Silent, "nothing answers at that address");
+    }
+    return refuse(Refusal::Kind::NotThere, stream.error().message);
   }
   return Connection(*std::move(stream), dialect);
 }

@@ -62,13 +62,17 @@ Result<void> Session::make_connection(Call& call) {
     if (outage.tries++ > 0)
       std::this_thread::sleep_until(std::min(give_up, now() + outage.backoff.next()));
     if (now() >= give_up && (!first || outage.tries > 1)) break;
+    const auto began = now();
     auto dialed = dial(endpoint_, options_.dialect, give_up);
     if (dialed) {
       connection_ = *std::move(dialed);
       dialect_ = connection_->dialect();
       return {};
     }
-    outage.latest = std::move(dialed.error().cause);
+    // What the deadline cut short says less than the round before.
+    const bool was_cut =
+        dialed.error().kind == Refusal::Kind::Silent && now() - began < kProbePatience;
+    if (outage.latest.empty() || !was_cut) outage.latest = std::move(dialed.error().cause);
     if (dialed.error().kind == Refusal::Kind::NoStore)
       return pass(error(call, Errc::Internal, outage.latest));
     if (first && !options_.wait_for_server && now() < give_up) {
