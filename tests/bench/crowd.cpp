@@ -220,11 +220,12 @@ Result<std::vector<std::uint64_t>> Crowd::ready() {
   epoll_event events[kEventsAtOnce];
   const int count = ::epoll_wait(epoll_.get(), events, kEventsAtOnce,
                                  static_cast<int>(std::chrono::milliseconds(kSilence).count()));
-  if (count == 0) {
+  if (count <= 0) {
     return fail(Errc::Timeout, "wait for replies of " + to_string(to_endpoint(server_)) +
                                    ": none came within 20 s");
   }
   std::vector<std::uint64_t> indices;
+  indices.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) indices.push_back(events[i].data.u64);
   return indices;
 }

@@ -68,6 +68,7 @@ Result<Job> Job::start(const std::vector<std::string>& command, Output output, D
   job.give_up_ = monotonic_now() + patience;
   ::setenv("BENCH_STAMPS", (job.folder_.path + "/stamps").c_str(), 1);
   std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
   for (const auto& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   posix::adopt_orphans();

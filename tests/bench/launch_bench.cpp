@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <fstream>
 #include <signal.h>
 #include <string>
@@ -195,4 +196,11 @@ int main_with(int argc, char** argv) {
 }  // namespace
 }  // namespace muster::bench
 
-int main(int argc, char** argv) { return muster::bench::main_with(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return muster::bench::main_with(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "launch_bench: %s\n", error.what());
+    return 1;
+  }
+}

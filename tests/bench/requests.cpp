@@ -12,7 +12,17 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the store's wire is the host's order");
 
-enum Opcode : char { Validate, Set, CompareSet, Get, Add, Check, Wait, PingCode = 13 };
+/// Of dialect D, those that are used here.
+namespace opcode {
+constexpr char kValidate = 0;
+constexpr char kSet = 1;
+constexpr char kGet = 3;
+constexpr char kAdd = 4;
+constexpr char kCheck = 5;
+constexpr char kWait = 6;
+constexpr char kPing = 13;
+}  // namespace opcode
+
 constexpr std::uint32_t kMagic = 0x3C85F7CE;
 constexpr std::uint32_t kFirstNonce = 0x1000;
 constexpr std::size_t kStampBytes = 8;
@@ -29,8 +39,8 @@ void put_string(std::string& out, std::string_view text) {
   out += text;
 }
 
-void key_list_of_one(std::string& out, Opcode opcode, const std::string& key) {
-  out += opcode;
+void key_list_of_one(std::string& out, char code, const std::string& key) {
+  out += code;
   put(out, std::uint64_t{1});
   put_string(out, key);
 }
@@ -56,33 +66,33 @@ std::string hex(std::span<const char> bytes) {
 namespace wire {
 
 void validate(std::string& out) {
-  out += Opcode::Validate;
+  out += opcode::kValidate;
   put(out, kMagic);
 }
 
 void ping(std::string& out, std::uint32_t nonce) {
-  out += Opcode::PingCode;
+  out += opcode::kPing;
   put(out, nonce);
 }
 
 void set(std::string& out, const std::string& key, std::string_view value) {
-  out += Opcode::Set;
+  out += opcode::kSet;
   put_string(out, key);
   put_string(out, value);
 }
 
 void get(std::string& out, const std::string& key) {
-  out += Opcode::Get;
+  out += opcode::kGet;
   put_string(out, key);
 }
 
 void add(std::string& out, const std::string& key, std::int64_t delta) {
-  out += Opcode::Add;
+  out += opcode::kAdd;
   put_string(out, key);
   put(out, delta);
 }
 
-void wait(std::string& out, const std::string& key) { key_list_of_one(out, Opcode::Wait, key); }
+void wait(std::string& out, const std::string& key) { key_list_of_one(out, opcode::kWait, key); }
 
 void floor_greeting(std::string& out, FloorPart part, std::uint32_t request, std::uint32_t reply) {
   put(out, part);
@@ -139,7 +149,7 @@ void Conversation::write_value(std::string& out, std::uint64_t stamp) const {
 
 void Conversation::append_request(std::string& out) {
   const auto append_set = [&] {
-    out += Opcode::Set;
+    out += opcode::kSet;
     put_string(out, key_);
     put(out, std::uint64_t{workload_.value_bytes});
     write_value(out, ++sets_);
@@ -164,7 +174,7 @@ void Conversation::append_request(std::string& out) {
       wire::add(out, key_, 1);
       break;
     case Operation::Check:
-      key_list_of_one(out, Opcode::Check, key_);
+      key_list_of_one(out, opcode::kCheck, key_);
       break;
     case Operation::WaitGet:
       if (!second) wire::wait(out, key_);

@@ -9,6 +9,7 @@
 #include "tests/bench/measure.hpp"
 
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <unistd.h>
 
@@ -143,4 +144,11 @@ int main_with(int argc, char** argv) {
 }  // namespace
 }  // namespace muster::bench
 
-int main(int argc, char** argv) { return muster::bench::main_with(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return muster::bench::main_with(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "store_load: %s\n", error.what());
+    return 1;
+  }
+}
