@@ -22,6 +22,8 @@ class LineTail {
   [[nodiscard]] std::vector<std::string> lines() const;
 
  private:
+  void extend_open_line(std::string_view piece);
+  void append_after_returns(std::string_view piece);
   void append(std::string_view part);
 
   std::deque<std::string> finished_;

@@ -56,7 +56,7 @@ void Capture::finish() {
 }
 
 void Capture::take(std::string_view bytes) {
-  tail_.add(bytes);
+  if (sinks_.keep_tail) tail_.add(bytes);
   if (sinks_.file) {
     if (const int error = posix::write_file(sinks_.file.get(), bytes); error != 0) {
       logger_.warn("log lost: {} can't be written any more ({}); the worker goes on",
@@ -68,26 +68,32 @@ void Capture::take(std::string_view bytes) {
   if (sinks_.prefix) {
     show_lines(bytes);
   } else {
-    sinks_.console->write(bytes);
+    sinks_.console->write(std::string(bytes));
   }
 }
 
 /// Shows the lines that these bytes complete, in one write.
 void Capture::show_lines(std::string_view bytes) {
   std::string shown;
+  shown.reserve(bytes.size() + bytes.size() / 4);
   while (!bytes.empty()) {
     const auto end = bytes.find('\n');
-    open_line_.append(bytes.substr(0, end));
-    while (open_line_.size() > kLineLimit) {
-      append_line(shown, std::string_view(open_line_).substr(0, kLineLimit));
-      open_line_.erase(0, kLineLimit);
+    const auto piece = bytes.substr(0, end);
+    if (end != std::string_view::npos && open_line_.empty() && piece.size() <= kLineLimit) {
+      append_line(shown, piece);
+    } else {
+      open_line_.append(piece);
+      while (open_line_.size() > kLineLimit) {
+        append_line(shown, std::string_view(open_line_).substr(0, kLineLimit));
+        open_line_.erase(0, kLineLimit);
+      }
+      if (end == std::string_view::npos) break;
+      append_line(shown, open_line_);
+      open_line_.clear();
     }
-    if (end == std::string_view::npos) break;
-    append_line(shown, open_line_);
-    open_line_.clear();
     bytes.remove_prefix(end + 1);
   }
-  sinks_.console->write(shown);
+  sinks_.console->write(std::move(shown));
 }
 
 void Capture::append_line(std::string& shown, std::string_view line) const {

@@ -20,9 +20,10 @@ struct CaptureSinks {
       prefix;      ///< Before each line on the console; nullopt: the bytes as they come, at once.
   posix::Fd file;  ///< Gets the bytes as they are; none: no file.
   std::string file_name;
+  bool keep_tail = false;  ///< Remember the last lines.
 };
 
-/// Reads one stream of one worker from a pipe and carries it on, keeping its last lines. With a
+/// Reads one stream of one worker from a pipe and carries it on. With a
 /// prefix only whole lines are shown, so that lines of different workers never mix; a line of more
 /// than kLineLimit bytes is shown in pieces. Loop thread only.
 class Capture {

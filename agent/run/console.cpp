@@ -9,19 +9,16 @@ namespace muster::agent {
 namespace asio = boost::asio;
 
 Console::Console(asio::io_context& loop, int fd, std::string name, Logger& logger)
-    : name_(std::move(name)),
-      logger_(logger),
-      piece_(posix::unblocking_piece(fd)),
-      room_wait_(loop) {
+    : name_(std::move(name)), logger_(logger), how_(fd), room_wait_(loop) {
   auto copy = posix::duplicate(fd);
   lost_ = !copy;
   if (copy) out_ = std::move(*copy);
 }
 
-void Console::write(std::string_view bytes) {
+void Console::write(std::string bytes) {
   if (lost_ || bytes.empty()) return;
-  queue_.emplace_back(bytes);
   queued_ += bytes.size();
+  queue_.push_back(std::move(bytes));
   if (!waiting_for_room_ && !write_some()) wait_until_writable();
 }
 
@@ -29,7 +26,7 @@ void Console::write(std::string_view bytes) {
 bool Console::write_some() {
   while (!queue_.empty()) {
     const std::string_view front = std::string_view(queue_.front()).substr(front_written_);
-    const auto result = posix::write_unblocking(out_.get(), front.substr(0, piece_));
+    const auto result = how_.write(out_.get(), front);
     if (result.error != 0) {
       drop(result.error);
       return true;

@@ -4,12 +4,12 @@
 #include "base/log/log.hpp"
 #include "base/posix/epoll.hpp"
 #include "base/posix/fd.hpp"
+#include "base/posix/stream.hpp"
 
 #include <deque>
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -31,7 +31,7 @@ class Console {
   /// Writes to a duplicate of `fd`. `name` is for the warning: "stdout".
   Console(boost::asio::io_context& loop, int fd, std::string name, Logger& logger);
 
-  void write(std::string_view bytes);
+  void write(std::string bytes);
   [[nodiscard]] bool congested() const { return queued_ > kQueueLimit; }
   /// Called once, when the console is no longer congested.
   void when_clear(std::function<void()> then) { waiting_.push_back(std::move(then)); }
@@ -46,7 +46,7 @@ class Console {
   std::string name_;
   Logger& logger_;
   posix::Fd out_;
-  std::size_t piece_;
+  posix::Unblocking how_;
   std::unique_ptr<posix::EpollSet> room_;  // Made when we first have to wait.
   boost::asio::posix::stream_descriptor room_wait_;
   std::deque<std::string> queue_;

@@ -57,6 +57,7 @@ Result<int> WorkerStreams::open_one(const StreamContext& context, const StreamPl
   if (plan.prefixed) sinks.prefix = prefix;
   sinks.file = std::move(file);
   sinks.file_name = file_name;
+  sinks.keep_tail = is_err;
   (is_err ? err_ : out_) = std::make_unique<Capture>(context.loop, std::move(pipe->reader),
                                                      std::move(sinks), context.logger);
   return keep(std::move(pipe->writer));

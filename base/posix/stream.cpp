@@ -7,25 +7,41 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 namespace muster::posix {
 
 bool is_terminal(int fd) { return ::isatty(fd) == 1; }
 
-std::size_t unblocking_piece(int fd) {
+Unblocking::Unblocking(int fd) : piece_(PIPE_BUF) {
   // Below the number of bytes at which the kernel calls a terminal's buffer full.
   constexpr std::size_t kTerminalPiece = 256;
   struct stat about{};
-  if (::fstat(fd, &about) != 0) return PIPE_BUF;
-  if (S_ISREG(about.st_mode)) return SIZE_MAX;
-  return is_terminal(fd) ? kTerminalPiece : PIPE_BUF;
+  if (::fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) {
+    piece_ = SIZE_MAX;  // Nobody has to make room in a file.
+    has_nowait_ = false;
+  } else if (is_terminal(fd)) {
+    piece_ = kTerminalPiece;
+  }
 }
 
-Written write_unblocking(int fd, std::string_view piece) {
+Written Unblocking::write(int fd, std::string_view bytes) {
+  if (!has_nowait_) return write_piece(fd, bytes);
+  constexpr off_t kCurrentPosition = -1;
+  const iovec part{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
+  const auto size = ::pwritev2(fd, &part, 1, kCurrentPosition, RWF_NOWAIT);
+  if (size >= 0) return {static_cast<std::size_t>(size), 0};
+  if (errno == EAGAIN || errno == EINTR) return {};
+  if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) return {0, errno};
+  has_nowait_ = false;
+  return write_piece(fd, bytes);
+}
+
+Written Unblocking::write_piece(int fd, std::string_view bytes) const {
   pollfd waiting{.fd = fd, .events = POLLOUT, .revents = 0};
   if (::poll(&waiting, 1, 0) <= 0) return {};
-  const auto size = ::write(fd, piece.data(), piece.size());
+  const auto size = ::write(fd, bytes.data(), std::min(bytes.size(), piece_));
   if (size >= 0) return {static_cast<std::size_t>(size), 0};
   if (errno == EAGAIN || errno == EINTR) return {};
   return {0, errno};

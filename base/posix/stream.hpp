@@ -11,18 +11,28 @@ namespace muster::posix {
 
 [[nodiscard]] bool is_terminal(int fd);
 
-/// How much may be written to a blocking descriptor that poll calls writable without blocking: all
-/// to a file, PIPE_BUF to a pipe, little to a terminal.
-[[nodiscard]] std::size_t unblocking_piece(int fd);
-
 struct Written {
   std::size_t written = 0;  ///< 0 and no error: it would block.
   int error = 0;            ///< errno.
 };
 
-/// Writes at most a piece (unblocking_piece) if poll says that there is room. Needs SIGPIPE
-/// ignored.
-[[nodiscard]] Written write_unblocking(int fd, std::string_view piece);
+/// Writes to a descriptor that is in blocking mode, and stays in it, without blocking. Needs
+/// SIGPIPE ignored.
+class Unblocking {
+ public:
+  /// `fd` tells what kind of file it is; later ones are duplicates of it.
+  explicit Unblocking(int fd);
+
+  /// As much of `bytes` as there is room for.
+  [[nodiscard]] Written write(int fd, std::string_view bytes);
+
+ private:
+  Written write_piece(int fd, std::string_view bytes) const;
+
+  std::size_t piece_;  // What can be written without blocking where poll says that there is room.
+  bool has_nowait_ = true;  // The kernel can write without blocking to such a file (RWF_NOWAIT):
+                            // not tried yet, or it can.
+};
 
 /// Waits for room; false when there is none within `patience`.
 [[nodiscard]] bool wait_writable(int fd, Duration patience);

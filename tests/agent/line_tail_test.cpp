@@ -22,6 +22,9 @@ TEST_CASE("of a progress bar the last state counts", "[agent][tail]") {
   CHECK(tail.lines() == Lines{"30%"});
   tail.add("a\r\nb\n");
   CHECK(tail.lines() == Lines{"30%", "a", "b"});
+  tail.add("40%\r\r");
+  tail.add("\r\nc\rd");
+  CHECK(tail.lines() == Lines{"30%", "a", "b", "40%", "d"});
 }
 
 TEST_CASE("the tail keeps the last 200 lines", "[agent][tail]") {
