@@ -1,6 +1,5 @@
 // spdlog and fmt, compiled once: what base/log uses of them.
 #include <fmt/format-inl.h>
-
 #include <spdlog/common-inl.h>
 #include <spdlog/details/backtracer-inl.h>
 #include <spdlog/details/log_msg-inl.h>
