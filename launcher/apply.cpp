@@ -33,13 +33,13 @@ std::uint32_t gpus(const Context& context) {
 
 Result<void> set_nproc(Options& options, const Context& context) {
   const std::string& text = context.given.value;
-  options.nproc_origin = context.given.origin + " " + text;
   if (const auto number = parse_integer(text)) {
     if (*number < 1 || *number > kMaxWorkers) {
       return refuse(context.given, "a number of workers",
                     "an integer from 1 to " + std::to_string(kMaxWorkers));
     }
     options.nproc = static_cast<std::uint32_t>(*number);
+    options.nproc_origin = context.given.origin + " " + std::to_string(*number);
     return {};
   }
   if (text != "gpu" && text != "cpu" && text != "auto") {
@@ -58,6 +58,7 @@ Result<void> set_nproc(Options& options, const Context& context) {
                                            "; give a number, cpu or auto");
   }
   options.nproc = found > 0 ? found : std::max(context.machine.cpus(), 1U);
+  options.nproc_origin = context.given.origin + " " + text;
   return {};
 }
 
@@ -92,11 +93,11 @@ Result<void> set_standalone(Options& options, const Context& context) {
 Result<void> set_master_addr(Options& options, const Context& context) {
   const std::string& text = context.given.value;
   const auto endpoint = parse_endpoint(text, 0);
-  const bool blank = std::ranges::any_of(text, [](char c) {
+  const bool odd = std::ranges::any_of(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
-    return byte <= ' ' || byte == 0x7F;
+    return byte <= ' ' || byte >= 0x7F;
   });
-  if (!endpoint || blank || text.find('/') != std::string::npos) {
+  if (!endpoint || odd || text.find('/') != std::string::npos) {
     return refuse(context.given, "an address",
                   "a host name or an address; the port is --master-port");
   }

@@ -1,6 +1,5 @@
 #include "launcher/argv.hpp"
 
-#include "launcher/flags.hpp"
 #include "launcher/text.hpp"
 
 #include <algorithm>
@@ -103,9 +102,23 @@ std::string flag_like(std::string_view word) {
   return name;
 }
 
+/// A bare --pass-local-rank has no value behind it, but is often given one.
+bool is_local_rank_style(std::string_view word) { return word == "dash" || word == "underscore"; }
+
+Error misplaced_style_error(std::string_view spelling, const std::string& style) {
+  return usage(std::string(spelling) + " takes its value behind a '=': write " +
+               std::string(spelling) + "=" + style + " (for a program of that name " +
+               std::string(spelling) + "=underscore " + style + ")");
+}
+
 Error unknown_error(std::string_view word) {
   std::string message = "unknown flag " + in_quotes(word);
   const std::string name = flag_like(word);
+  if (name == "use-env") {
+    return usage(message +
+                 ": it is always so here, workers find their rank in LOCAL_RANK; a script that "
+                 "wants --local_rank=N gets it by --pass-local-rank");
+  }
   if (name.empty() || name.size() > kLongestFlag) return usage(message);
   const auto distance = [&name](const Flag& flag) { return edit_distance(name, flag.name); };
   const auto nearest = std::ranges::min_element(flags(), {}, distance);
@@ -124,7 +137,7 @@ class Cutter {
   explicit Cutter(std::span<const std::string> words) : words_(words) {}
 
   Result<CutCommandLine> cut() {
-    while (next_ < words_.size()) {
+    while (next_ < words_.size() && over_ == nullptr) {
       const std::string& word = words_[next_++];
       if (word == "--") {
         if (next_ < words_.size()) take_script(words_[next_++], false);
@@ -133,20 +146,22 @@ class Cutter {
       // A blank makes a value of what begins with a dash, but nobody calls a script so.
       const Meaning meaning = meaning_of(word);
       if (std::holds_alternative<Unknown>(meaning) || is_quoted_flag(word, meaning)) {
-        return pass(unknown_error(word));
-      }
-      if (const auto* ambiguous = std::get_if<Ambiguous>(&meaning)) {
-        return pass(ambiguous_error(word, *ambiguous));
-      }
-      const auto* known = std::get_if<Known>(&meaning);
-      if (known == nullptr) {
+        object(unknown_error(word));
+      } else if (const auto* ambiguous = std::get_if<Ambiguous>(&meaning)) {
+        object(ambiguous_error(word, *ambiguous));
+      } else if (const auto* known = std::get_if<Known>(&meaning)) {
+        if (const auto taken = take_flag(*known); !taken) object(taken.error());
+      } else {
         take_script(word, true);
         break;
       }
-      const auto go_on = take_flag(*known);
-      if (!go_on) return pass(go_on.error());
-      if (!*go_on) break;
     }
+    if (over_ != nullptr) {
+      CutCommandLine nothing_else;
+      nothing_else.flags.push_back(long_option(*over_));
+      return nothing_else;
+    }
+    if (objection_) return pass(*objection_);
     return std::move(result_);
   }
 
@@ -156,6 +171,11 @@ class Cutter {
            !is_negative_number(word);
   }
 
+  /// The first objection counts; the rest is read in search of --help.
+  void object(Error error) {
+    if (!objection_) objection_ = std::move(error);
+  }
+
   void take_script(const std::string& script, bool drop_dashes) {
     result_.script = script;
     if (drop_dashes && next_ < words_.size() && words_[next_] == "--") ++next_;
@@ -163,36 +183,56 @@ class Cutter {
     result_.script_args.assign(rest.begin(), rest.end());
   }
 
-  /// Whether to read on.
-  Result<bool> take_flag(Known known) {
+  Result<void> take_flag(Known known) {
     while (true) {
       const Flag& flag = *known.flag;
       if (flag.owner == Owner::NotYet) {
-        return pass(usage(known.spelling +
-                          " is a flag of torchrun that this version of muster does not have yet"));
+        skip_value(known);
+        if (std::ranges::find(result_.not_yet, &flag) == result_.not_yet.end()) {
+          result_.not_yet.push_back(&flag);
+        }
+        return {};
       }
       result_.flags.push_back(long_option(flag));
       if (flag.takes == Takes::Value || flag.takes == Takes::MaybeValue) {
         const auto value = value_of(known);
         if (!value) return pass(value.error());
         result_.flags.push_back(*value);
-        return true;
+        return {};
       }
-      if (!known.value) return flag.takes != Takes::Over;
+      if (!known.value) {
+        if (flag.takes == Takes::Over) over_ = &flag;
+        return {};
+      }
       const bool is_letter = known.spelling.size() == 2;
       const Meaning rest = is_letter && !known.value->empty() ? by_letter(*known.value) : Unknown{};
       if (!std::holds_alternative<Known>(rest)) {
         return pass(usage(known.spelling + " takes no value, but " + in_quotes(*known.value) +
                           " was given"));
       }
-      if (flag.takes == Takes::Over) return false;
+      if (flag.takes == Takes::Over) {
+        over_ = &flag;
+        return {};
+      }
       known = std::get<Known>(rest);
     }
   }
 
+  /// Of a flag that is refused anyway: only so that the value is not taken for the script.
+  void skip_value(const Known& known) {
+    if (known.value || known.flag->takes != Takes::Value || next_ == words_.size()) return;
+    const std::string& word = words_[next_];
+    if (word != "--" && std::holds_alternative<Plain>(meaning_of(word))) ++next_;
+  }
+
   Result<std::string> value_of(const Known& known) {
     if (known.value) return std::string(*known.value);
-    if (known.flag->takes == Takes::MaybeValue) return std::string(known.flag->implied);
+    if (known.flag->takes == Takes::MaybeValue) {
+      if (next_ < words_.size() && is_local_rank_style(words_[next_])) {
+        return pass(misplaced_style_error(known.spelling, words_[next_++]));
+      }
+      return std::string(known.flag->implied);
+    }
     const std::string needs =
         known.spelling + " needs a value (" + std::string(known.flag->value) + ")";
     if (next_ == words_.size()) return pass(usage(needs));
@@ -213,6 +253,8 @@ class Cutter {
   std::span<const std::string> words_;
   std::size_t next_ = 0;
   CutCommandLine result_;
+  const Flag* over_ = nullptr;  // Ends everything: --help or --version.
+  std::optional<Error> objection_;
 };
 
 }  // namespace

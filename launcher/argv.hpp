@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "launcher/flags.hpp"
 
 #include <optional>
 #include <span>
@@ -15,6 +16,7 @@ struct CutCommandLine {
   std::vector<std::string> flags;
   std::optional<std::string> script;
   std::vector<std::string> script_args;  ///< What stood behind the script, byte by byte.
+  std::vector<const Flag*> not_yet;      ///< Those met that this version does not have.
 };
 
 /// Cuts a command line (without argv[0]) by the rules that torchrun's users know, those of Python's
@@ -30,7 +32,8 @@ struct CutCommandLine {
 /// - `--` ends the flags; one directly behind the script is dropped, unless an earlier one ended
 /// the flags.
 ///
-/// Fails on flags that are unknown, ambiguous, not there yet, or without their value.
+/// Fails on flags that are unknown, ambiguous, or without their value, unless the user asks for
+/// help or the version somewhere in front of the script: then that is all there is in `flags`.
 [[nodiscard]] Result<CutCommandLine> cut_command_line(std::span<const std::string> words);
 
 }  // namespace muster::launcher

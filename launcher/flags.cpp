@@ -1,7 +1,5 @@
 #include "launcher/flags.hpp"
 
-#include "base/assert.hpp"
-
 #include <algorithm>
 #include <array>
 
@@ -20,6 +18,13 @@ constexpr Flag ours(std::string_view name, Takes takes, std::string_view value,
 
 constexpr Flag not_yet(std::string_view name, Takes takes, Variable variable = Variable::Has) {
   return {name, '\0', takes, Owner::NotYet, variable, "", "", ""};
+}
+
+/// How nodes find each other: one node has no need of it.
+constexpr Flag not_yet_meeting(std::string_view name) {
+  return {
+      name,          '\0', Takes::Value, Owner::NotYet,
+      Variable::Has, "",   "",           "--master-addr and --master-port fix the store's address"};
 }
 
 constexpr std::array kFlags{
@@ -56,14 +61,14 @@ constexpr std::array kFlags{
     shown("monitor-interval", '\0', Takes::Value, "SECONDS", "accepted, without meaning"),
     shown("start-method", '\0', Takes::Value, "METHOD", "accepted, without meaning"),
 
-    not_yet("rdzv-backend", Takes::Value),
-    not_yet("rdzv-endpoint", Takes::Value),
-    not_yet("rdzv-conf", Takes::Value),
+    not_yet_meeting("rdzv-backend"),
+    not_yet_meeting("rdzv-endpoint"),
+    not_yet_meeting("rdzv-conf"),
     not_yet("event-log-handler", Takes::Value),
     not_yet("log-line-prefix-template", Takes::Value),
     not_yet("duplicate-stdout-filters", Takes::Value),
     not_yet("duplicate-stderr-filters", Takes::Value),
-    not_yet("local-addr", Takes::Value),
+    not_yet_meeting("local-addr"),
     not_yet("logs-specs", Takes::Value, Variable::HasNone),
     not_yet("numa-binding", Takes::Value, Variable::HasNone),
     not_yet("signals-to-handle", Takes::Value),
@@ -74,12 +79,6 @@ constexpr std::array kFlags{
 }  // namespace
 
 std::span<const Flag> flags() { return kFlags; }
-
-const Flag& flag_named(std::string_view name) {
-  const auto* const found = std::ranges::find(kFlags, name, &Flag::name);
-  MUSTER_ASSERT(found != kFlags.end());
-  return *found;
-}
 
 std::string long_option(const Flag& flag) { return "--" + std::string(flag.name); }
 

@@ -34,14 +34,11 @@ struct Flag {
   Variable variable;
   std::string_view value;    ///< What the help calls the value.
   std::string_view implied;  ///< Of MaybeValue.
-  std::string_view help;
+  std::string_view help;     ///< Of NotYet: what to use on one machine, if anything.
 };
 
 /// Every flag, in the order in which help shows them.
 [[nodiscard]] std::span<const Flag> flags();
-
-/// By its whole name; the flag must be there.
-[[nodiscard]] const Flag& flag_named(std::string_view name);
 
 /// `--nproc-per-node`.
 [[nodiscard]] std::string long_option(const Flag& flag);

@@ -41,13 +41,24 @@ void build(CLI::App& app) {
     if (flag.takes == Takes::Nothing || flag.takes == Takes::Over) {
       app.add_flag(cli_names(flag), help);
     } else {
-      app.add_option(cli_names(flag), help)->take_last()->type_name(std::string(flag.value));
+      const std::string value(flag.value);
+      auto* const option = app.add_option(cli_names(flag), help)->take_last()->type_name(value);
+      if (flag.takes == Takes::MaybeValue) option->option_text("[=" + value + "]");
     }
   }
 }
 
+/// CLI11's help, but for a value that has to stand behind a `=`: no blank in front of it.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string& text = option->get_option_text();
+    return text.empty() ? CLI::Formatter::make_option_opts(option) : text;
+  }
+};
+
 ExitNow help(const CLI::App& app) {
-  CLI::Formatter formatter;
+  HelpFormatter formatter;
   formatter.column_width(kHelpColumn);
   std::string text = "usage: muster [flags] script [script's arguments]\n";
   text += formatter.make_groups(&app, CLI::AppFormatMode::Normal);
@@ -55,7 +66,9 @@ ExitNow help(const CLI::App& app) {
       "\nThe script is a Python file, or any program. Underscores in flags are as good as dashes, "
       "unique\n"
       "beginnings are enough, and PET_<FLAG> (MUSTER_<FLAG> for worker-store, pass-local-rank and\n"
-      "log-level) in the environment stands for a flag that is not given.\n";
+      "log-level) in the environment stands for a flag that is not given.\n"
+      "\nPython files run with the active virtual or conda environment's Python, or else PATH's\n"
+      "python3; PYTHON_EXEC in the environment names another one.\n";
   return {.code = 0, .out = std::move(text), .err = {}};
 }
 
@@ -77,14 +90,51 @@ Result<std::optional<Given>> from_environment(const Flag& flag, const Environmen
     }
     given.value = *on == 0 ? "0" : "1";
   }
-  if (flag.owner != Owner::NotYet) return given;
-  if (given.value.empty() || (flag.takes == Takes::Nothing && given.value == "0")) {
-    return std::nullopt;
+  // torchrun's, which this version does not have: an empty or switched off one asks for nothing.
+  const bool off = given.value.empty() || (flag.takes == Takes::Nothing && given.value == "0");
+  if (flag.owner == Owner::NotYet && off) return std::nullopt;
+  return given;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    if (index > 0) text += index + 1 == names.size() ? " and " : ", ";
+    text += names[index];
   }
-  return fail(Errc::InvalidArgument,
-              name + " stands for " + long_option(flag) +
-                  ", a flag of torchrun that this version of muster does not "
-                  "have yet: unset it");
+  return text;
+}
+
+/// All that was asked for and is not there yet, in one message: nobody wants to meet it flag by
+/// flag.
+Result<void> refuse_not_yet(std::span<const Flag* const> met, const Environment& environment) {
+  std::vector<std::string> names;
+  std::string_view instead;
+  bool has_variable = false;
+  for (const Flag& flag : flags()) {
+    if (flag.owner != Owner::NotYet) continue;
+    const bool on_line = std::ranges::find(met, &flag) != met.end();
+    if (!on_line) {
+      const auto given = from_environment(flag, environment);
+      if (!given) return pass(given.error());
+      if (!*given) continue;
+      has_variable = true;
+    }
+    names.push_back(on_line ? long_option(flag) : variable_name(flag));
+    if (!flag.help.empty()) instead = flag.help;
+  }
+  if (names.empty()) return {};
+  const bool one = names.size() == 1;
+  std::string message = joined(names);
+  message += one ? (has_variable ? " stands for a flag" : " is a flag")
+                 : (has_variable ? " are flags, or stand for flags," : " are flags");
+  message += " of torchrun that this version of muster does not have yet: ";
+  if (!instead.empty()) message += "on one machine ";
+  message += has_variable ? (one ? "unset " : "leave out or unset ") : "leave ";
+  message += one ? "it" : "them";
+  if (!has_variable) message += " out";
+  if (!instead.empty()) message += "; " + std::string(instead);
+  return fail(Errc::InvalidArgument, message);
 }
 
 /// LOGLEVEL is read by other programs too: what we don't know is said, not refused.
@@ -103,9 +153,7 @@ void use_python_log_level(const Environment& environment, Options& options) {
 Result<std::optional<Given>> given_to(const Flag& flag, const CLI::App& app,
                                       const Environment& environment) {
   const std::string option = long_option(flag);
-  if (flag.owner == Owner::NotYet || app.count(option) == 0) {
-    return from_environment(flag, environment);
-  }
+  if (app.count(option) == 0) return from_environment(flag, environment);
   if (flag.takes == Takes::Nothing) return Given{.value = "1", .origin = option};
   return Given{.value = app.get_option(option)->results().back(), .origin = option};
 }
@@ -153,7 +201,7 @@ Result<Options> fill_options(const CLI::App& app, const Environment& environment
   options.nproc_origin = "default";
   use_python_log_level(environment, options);
   for (const Flag& flag : flags()) {
-    if (flag.takes == Takes::Over) continue;
+    if (flag.takes == Takes::Over || flag.owner == Owner::NotYet) continue;
     const auto given = given_to(flag, app, environment);
     if (!given) return pass(given.error());
     if (!*given) continue;
@@ -184,6 +232,9 @@ std::variant<Options, ExitNow> parse_command_line(std::span<const std::string> a
   if (app.count("--help") > 0) return help(app);
   if (app.count("--version") > 0) {
     return ExitNow{.code = 0, .out = "muster " MUSTER_VERSION "\n", .err = {}};
+  }
+  if (const auto all_there = refuse_not_yet(cut->not_yet, environment); !all_there) {
+    return usage_error(all_there.error().message);
   }
   if (!cut->script)
     return usage_error("the script is missing: name the program that the workers run");

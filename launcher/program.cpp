@@ -125,7 +125,7 @@ class Resolver {
     auto here = file_here("./" + name);
     if (here) return here;
     if (const auto path = find_on_path(name, environment_)) return program_on_path(*path);
-    if (here.error().code != Errc::NotFound) return here;
+    if (here.error().code != Errc::NotFound || has_python_name(name)) return here;
     std::string hint;
     if (is_python_name(name)) {
       hint = "; muster finds Python by itself: give it the Python file, or -m and a module";

@@ -88,7 +88,7 @@ class Search {
       looked_at_.push_back(in_quotes(folder->string()) + ", where muster is, is in no environment");
       return std::nullopt;
     }
-    const std::string name = "the " + kind + " environment " + above.string();
+    const std::string name = "the " + kind + " environment " + in_quotes(above.string());
     if (const auto path = python_in(*folder)) {
       return ChosenPython{*path, "beside muster in " + name};
     }
@@ -114,8 +114,8 @@ class Search {
   /// What had a claim before the one chosen, but no Python.
   std::string passed_over() const {
     std::string text;
-    for (const std::string& place : passed_over_) text += (text.empty() ? " (" : ", ") + place;
-    return text.empty() ? text : text + ")";
+    for (const std::string& place : passed_over_) text += "; " + place;
+    return text;
   }
 
   std::string looked_at() const {

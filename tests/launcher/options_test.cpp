@@ -42,7 +42,7 @@ TEST_CASE("the number of workers can be left to the machine", "[launcher][option
   CHECK(options_of({"--nproc-per-node", "cpu", "x"}, {}, machine_with(8)).nproc == 3);
   CHECK(options_of({"--nproc-per-node=gpu", "x"}, {}, machine_with(8)).nproc_origin ==
         "--nproc-per-node gpu");
-  CHECK(options_of({"x"}, {{"PET_NPROC_PER_NODE", "2"}}).nproc_origin == "PET_NPROC_PER_NODE 2");
+  CHECK(options_of({"x"}, {{"PET_NPROC_PER_NODE", "2\n"}}).nproc_origin == "PET_NPROC_PER_NODE 2");
 }
 
 TEST_CASE("only the GPUs that CUDA shows are counted", "[launcher][options]") {
@@ -182,17 +182,21 @@ TEST_CASE("a job id can not lead its folder elsewhere", "[launcher][options]") {
 
 TEST_CASE("help and the version go to stdout", "[launcher][options]") {
   for (const auto& words :
-       {Words{"-h"}, Words{"--help", "--bogus"}, Words{"--nproc-per-node=0", "-h"}}) {
+       {Words{"-h"}, Words{"--help", "--bogus"}, Words{"--nproc-per-node=0", "-h"},
+        Words{"--bogus", "-h"}, Words{"--rdzv-backend", "c10d", "-h"}, Words{"--role", "-h"},
+        Words{"--nproc", "-h"}, Words{"--pass-local-rank", "dash", "-mh"}}) {
     const auto parsed = parse(words);
     const auto& now = std::get<ExitNow>(parsed);
     CHECK(now.code == 0);
     CHECK(now.err.empty());
     for (const Flag& flag : flags()) {
       INFO(flag.name);
-      CHECK((now.out.find(long_option(flag) + " ") != std::string::npos) ==
-            (flag.owner != Owner::NotYet));
+      const auto form = long_option(flag) + (flag.takes == Takes::MaybeValue ? "[=" : " ");
+      CHECK((now.out.find(form) != std::string::npos) == (flag.owner != Owner::NotYet));
     }
   }
+  CHECK(error_of({"--bogus", "x.py", "--help"}) == "unknown flag '--bogus'");
+  CHECK(std::get<ExitNow>(parse({"--bogus", "--version"})).out.starts_with("muster "));
   const auto version = std::get<ExitNow>(parse({"--version"}));
   CHECK(version.code == 0);
   CHECK(version.out.starts_with("muster "));
@@ -209,14 +213,52 @@ TEST_CASE("every flag that is there does something", "[launcher][options]") {
 TEST_CASE("every flag of torchrun that is not there is refused as such", "[launcher][options]") {
   for (const Flag& flag : flags()) {
     if (flag.owner != Owner::NotYet) continue;
+    const std::string said = " a flag of torchrun that this version of muster does not have yet: ";
     for (const auto& spelling : long_options(flag)) {
-      const std::string said =
-          " is a flag of torchrun that this version of muster does not have yet";
-      CHECK(error_of({spelling, "1", "x.py"}) == spelling + said);
+      CHECK(error_of({spelling, "1", "x.py"}).starts_with(long_option(flag) + " is" + said));
     }
     const auto name = variable_name(flag);
     if (name.empty()) continue;
-    CHECK(error_of({"x.py"}, {{name, "1"}}).starts_with(name + " stands for " + long_option(flag)));
+    CHECK(error_of({"x.py"}, {{name, "1"}}).starts_with(name + " stands for" + said));
+  }
+}
+
+TEST_CASE("flags that are not there are named all at once, with the way out",
+          "[launcher][errors]") {
+  const std::string meeting =
+      "of torchrun that this version of muster does not have yet: on one machine ";
+  const std::string instead = "; --master-addr and --master-port fix the store's address";
+  CHECK(error_of({"--rdzv_id=100", "--rdzv_backend=c10d", "--rdzv_endpoint", "localhost:29400",
+                  "--rdzv-b=static", "--nnodes=1", "--nproc_per_node=2", "train.py"}) ==
+        "--rdzv-backend and --rdzv-endpoint are flags " + meeting + "leave them out" + instead);
+  CHECK(error_of({"--local-addr=h", "--numa-binding=node", "x.py"},
+                 {{"PET_RDZV_CONF", "a=b"}, {"PET_LOCAL_ADDR", "h"}}) ==
+        "PET_RDZV_CONF, --local-addr and --numa-binding are flags, or stand for flags, " + meeting +
+            "leave out or unset them" + instead);
+  CHECK(error_of({"x.py"}, {{"PET_RDZV_BACKEND", "c10d"}}) ==
+        "PET_RDZV_BACKEND stands for a flag " + meeting + "unset it" + instead);
+  CHECK(error_of({"--virtual-local-rank", "x.py"}) ==
+        "--virtual-local-rank is a flag of torchrun that this version of muster does not have yet: "
+        "leave it out");
+  CHECK(error_of({"--rdzv-conf"}) == "--rdzv-conf is a flag " + meeting + "leave it out" + instead);
+}
+
+TEST_CASE("the style of --pass-local-rank stands behind a =", "[launcher][errors]") {
+  CHECK(error_of({"--pass_local_rank", "dash", "x.py"}) ==
+        "--pass_local_rank takes its value behind a '=': write --pass_local_rank=dash (for a "
+        "program of that name --pass_local_rank=underscore dash)");
+  CHECK(error_of({"--pass-local-rank", "underscore"}).find("write --pass-local-rank=underscore") !=
+        std::string::npos);
+  CHECK(options_of({"--pass-local-rank", "dash.py"}).script == "dash.py");
+  CHECK(options_of({"--pass-local-rank=underscore", "dash"}).script == "dash");
+}
+
+TEST_CASE("what became the rule is no flag", "[launcher][errors]") {
+  for (const std::string word : {"--use-env", "--use_env"}) {
+    CHECK(error_of({word, "x.py"}) ==
+          "unknown flag '" + word +
+              "': it is always so here, workers find their rank in LOCAL_RANK; a script that wants "
+              "--local_rank=N gets it by --pass-local-rank");
   }
 }
 
@@ -254,6 +296,10 @@ TEST_CASE("a bad value is named with its origin and with what is right", "[launc
        "--master-port"},
       {{"--master-addr=http://h", "x"},
        "--master-addr: 'http://h' is not an address: give a host name or an address; the port is "
+       "--master-port"},
+      {{"--master-addr=h\xc2\x9b", "x"},
+       "--master-addr: 'h\\xc2\\x9b' is not an address: give a host name or an address; the port "
+       "is "
        "--master-port"},
       {{"--master-addr=[::1]:29500", "x"},
        "--master-addr: '[::1]:29500' has a port: give it with --master-port"},

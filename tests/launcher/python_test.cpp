@@ -49,7 +49,7 @@ TEST_CASE("the Python is the first of those with a claim", "[launcher][python]")
   environment.erase("PYTHON_EXEC");
   CHECK(chosen(muster, environment).path == beside);
   CHECK(chosen(muster, environment).why ==
-        "beside muster in the virtual environment " + folder.at("beside"));
+        "beside muster in the virtual environment '" + folder.at("beside") + "'");
   CHECK(chosen("/opt/bin/muster", environment).path == active);
   CHECK(chosen("/opt/bin/muster", environment).why == "VIRTUAL_ENV is set");
   environment.erase("VIRTUAL_ENV");
@@ -79,7 +79,7 @@ TEST_CASE("muster's own folder counts by the path that it was called by", "[laun
     fs::create_symlink(folder.at("opt/muster"), folder.at("conda/bin/muster"));
     CHECK(chosen(folder.at("conda/bin/muster"), environment).path == conda);
     CHECK(chosen(folder.at("conda/bin/muster"), environment).why ==
-          "beside muster in the conda environment " + folder.at("conda"));
+          "beside muster in the conda environment '" + folder.at("conda") + "'");
   }
   SECTION("a link outside to a program in an environment is not") {
     fs::create_symlink(folder.at("venv/bin/muster"), folder.at("opt/link"));
@@ -101,7 +101,7 @@ TEST_CASE("an environment without a Python is passed over, and that is said",
   folder.write("stale/bin/python", kProgram);  // Not executable.
   const Environment environment{{"PATH", folder.at("path")}, {"VIRTUAL_ENV", folder.at("stale")}};
   CHECK(chosen("/opt/bin/muster", environment).why ==
-        "the first python3 on PATH (VIRTUAL_ENV='" + folder.at("stale") + "' has no bin/python)");
+        "the first python3 on PATH; VIRTUAL_ENV='" + folder.at("stale") + "' has no bin/python");
   CHECK(chosen(folder.at("stale/bin/muster"), environment).path == folder.at("path/python3"));
 }
 
