@@ -97,6 +97,7 @@ struct Started {  ///< All its workers run.
 struct Failed {
   RoundId round;
   WorkerFailure failure;
+  std::uint32_t started = 0;  ///< Workers of the node that were started in this round.
 };
 struct Succeeded {  ///< All its workers exited 0.
   RoundId round;

@@ -25,6 +25,14 @@ void add(std::string& block, std::string_view name, std::string_view text) {
   }
 }
 
+/// A user's own text, with what could upset a terminal left out.
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  }
+  return text;
+}
+
 std::string join_last(const std::vector<std::string>& lines, std::size_t most) {
   std::string text;
   const auto from = lines.size() - std::min(lines.size(), most);
@@ -82,7 +90,8 @@ void add_cause(std::string& block, const WorkerFailure& cause, const JobFacts& f
     std::string text = facts.python->path + " (" + facts.python->why + ")";
     if (misses_a_module(cause)) {
       text +=
-          "\nthe module is not installed for this Python; install it there, or name another one in "
+          "\nthe module is not installed for this Python; install it there, or name another Python "
+          "in "
           "PYTHON_EXEC";
     }
     add(block, "python", text);
@@ -111,13 +120,12 @@ std::string shell_text(const std::vector<std::string>& argv) {
       continue;
     }
     text += '\'';
-    for (const char c : argument)
-      text += c == '\'' ? std::string("'\\''") : std::string(1, c == '\n' ? ' ' : c);
+    for (const char c : argument) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
     text += '\'';
     if (text.size() > kMostShown) break;
   }
   if (text.size() > kMostShown) text = text.substr(0, kMostShown) + "...";
-  return text;
+  return printable(std::move(text));
 }
 
 std::string closing_block(const Verdict& verdict, const JobFacts& facts) {
@@ -128,7 +136,7 @@ std::string closing_block(const Verdict& verdict, const JobFacts& facts) {
         fmt::format(" (node {}, local rank {}{})", cause.node_rank.value, cause.local_rank.value,
                     cause.pid > 0 ? fmt::format(", pid {}", cause.pid) : "");
   }
-  std::string block = fmt::format("muster: job {} {} after {:.1f} s: {}\n", facts.id,
+  std::string block = fmt::format("muster: job {} {} after {:.1f} s: {}\n", printable(facts.id),
                                   verdict.cause ? "failed" : "ended",
                                   std::chrono::duration<double>(facts.took).count(), summary);
   if (verdict.cause) add_cause(block, *verdict.cause, facts);

@@ -5,6 +5,7 @@
 #include "agent/run/keeper.hpp"
 #include "base/posix/folder.hpp"
 #include "base/posix/limits.hpp"
+#include "base/posix/socket.hpp"
 #include "base/posix/stream.hpp"
 #include "base/posix/tcp_stream.hpp"
 #include "launcher/closing_block.hpp"
@@ -26,6 +27,8 @@ namespace muster::launcher {
 namespace {
 
 constexpr int kOwnError = 1;
+/// How long whoever should read the closing block may take; after that the exit code goes first.
+constexpr Duration kBlockPatience = std::chrono::seconds(5);
 
 int leave(const ExitNow& now) {
   std::fputs(now.out.c_str(), stdout);
@@ -83,9 +86,9 @@ agent::StreamPlan stream_plan(const Options& options, LocalRank rank, Streams st
   return {.console = shown && (tee || !redirect), .prefixed = tee, .file = tee || redirect};
 }
 
-bool wants_files(const Options& options) {
+bool any_rank(const Options& options, const StreamMap& map) {
   for (std::uint32_t rank = 0; rank < options.nproc; ++rank) {
-    if (options.redirects.of({rank}) != Streams::None) return true;
+    if (map.of({rank}) != Streams::None) return true;
   }
   return false;
 }
@@ -96,20 +99,32 @@ Result<std::optional<agent::LogFolder>> make_log_folder(const Options& options,
                                                         const Environment& environment,
                                                         const std::string& id) {
   std::string base;
+  std::string name = folder_name(id) + "_" + folder_name(posix::short_host_name());
   if (options.log_dir) {
     base = *options.log_dir;
-  } else if (wants_files(options)) {
+  } else if (any_rank(options, options.redirects)) {
     const auto temporary = environment.find("TMPDIR");
-    base =
-        (temporary == environment.end() || temporary->second.empty() ? "/tmp" : temporary->second) +
-        "/muster";
+    const bool set = temporary != environment.end() && !temporary->second.empty();
+    base = set ? temporary->second : "/tmp";
+    name = "muster_" + name;
   } else {
     return std::nullopt;
   }
-  auto folder =
-      agent::LogFolder::create(base, folder_name(id) + "_" + folder_name(posix::short_host_name()));
+  auto folder = agent::LogFolder::create(base, name);
   if (!folder) return pass(folder.error());
   return std::optional(std::move(*folder));
+}
+
+/// Says what is in the log folder, or that there is none where one might be expected.
+void announce_logs(const Options& options, const std::string& folder, Logger& logger) {
+  const bool tees = any_rank(options, options.tee);
+  if (folder.empty()) {
+    if (tees) logger.info("--tee shows output on the console only; --log-dir keeps it in files");
+  } else if (tees || any_rank(options, options.redirects)) {
+    logger.info("worker logs in {}", folder);
+  } else {
+    logger.info("error files in {}; --redirects or --tee put the output there as well", folder);
+  }
 }
 
 /// OMP_NUM_THREADS for each of several workers: our share of the processors.
@@ -145,7 +160,7 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   if (const auto* now = std::get_if<ExitNow>(&parsed)) return leave(*now);
   const auto& options = std::get<Options>(parsed);
 
-  const auto logger = make_stderr_logger("", options.log_level);
+  const auto logger = make_stderr_logger(options.log_level);
   for (const auto& notice : options.notices) logger->info(notice);
 
   const auto program = resolve_program(options, environment);
@@ -156,10 +171,15 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   JobFacts facts;
   facts.id = options.rdzv_id.value_or("");
   if (facts.id.empty()) facts.id = random_id();
+  // First the port: where it can't be had nothing was made yet.
+  auto bound = posix::bind_tcp(*master);
+  if (!bound)
+    return own_error("the worker store (--master-addr, --master-port): " + bound.error().message);
   auto logs = make_log_folder(options, environment, facts.id);
-  if (!logs)
+  if (!logs) {
     return leave(
         usage_error((options.log_dir ? "--log-dir: " : "--redirects: ") + logs.error().message));
+  }
 
   auto settings = agent_settings(options, *program);
   settings.environment.base = std::move(entries);
@@ -167,11 +187,13 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   settings.environment.omp_num_threads = omp_share(options, environment, *logger);
   settings.store = *master;
   settings.open_files = posix::raise_open_file_limit();
-  if (*logs) {
-    facts.log_folder = (*logs)->path();
-    logger->info("worker logs in {}", facts.log_folder);
-  }
+  settings.first_store = std::move(*bound);
+  settings.error_files = options.log_dir.has_value();
+  if (*logs) facts.log_folder = (*logs)->path();
   settings.logs = std::move(*logs);
+  announce_logs(options, facts.log_folder, *logger);
+  logger->debug("starting workers={} ({}) program={} ({})", options.nproc, options.nproc_origin,
+                program->path, program->why);
 
   boost::asio::io_context loop(1);
   rendezvous::SoloAttendance attendance(loop.get_executor(),
@@ -186,7 +208,7 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
         worker_command(*program, verdict->cause ? verdict->cause->local_rank : LocalRank{0}).argv);
     facts.python = program->python;
     facts.err_on_terminal = posix::is_terminal(2);
-    std::fputs(closing_block(*verdict, facts).c_str(), stderr);
+    (void)posix::write_within(2, closing_block(*verdict, facts), kBlockPatience);
   }
   return verdict->exit_code;
 }

@@ -9,18 +9,23 @@
 namespace muster::agent {
 namespace {
 
-/// How PyTorch, Gloo and NCCL say that another rank went away. A worker whose last words are one of
-/// these is a victim.
-constexpr std::array<std::string_view, 9> kPeerLossWords = {
+/// How Gloo and NCCL say that another rank went away. A worker whose last words are these is a
+/// victim.
+constexpr std::array<std::string_view, 4> kPeerLossWords = {
     "Connection closed by peer",
-    "Connection reset by peer",
-    "Broken pipe",
-    "remote process exited",
+    "remote process exited or there was a network error",
     "ncclRemoteError",
     "caused pair closure",
-    "Socket Timeout",
+};
+/// What any program may say of any connection, and what tells that it was one between ranks.
+constexpr std::array<std::string_view, 4> kConnectionWords = {
+    "Connection reset by peer",
     "Connection refused",
-    "recvBytes",
+    "Broken pipe",
+    "Socket Timeout",
+};
+constexpr std::array<std::string_view, 6> kCollectiveWords = {
+    "gloo", "NCCL", "c10d", "TCPStore", "DistBackendError", "DistNetworkError",
 };
 
 /// How many of the last lines count as last words.
@@ -46,14 +51,25 @@ bool is_own_fault(int signal) {
   }
 }
 
-bool speaks_of_lost_peer(std::string_view text) {
-  return std::any_of(kPeerLossWords.begin(), kPeerLossWords.end(), [text](std::string_view words) {
-    return text.find(words) != std::string_view::npos;
+template <std::size_t N>
+bool has_one_of(const std::array<std::string_view, N>& words, std::string_view text) {
+  return std::any_of(words.begin(), words.end(), [text](std::string_view word) {
+    return text.find(word) != std::string_view::npos;
   });
 }
 
-bool last_words_speak_of_lost_peer(const Observed& observed, const std::string& traceback) {
-  if (!traceback.empty()) return speaks_of_lost_peer(traceback);
+bool speaks_of_lost_peer(std::string_view line) {
+  return has_one_of(kPeerLossWords, line) ||
+         (has_one_of(kConnectionWords, line) && has_one_of(kCollectiveWords, line));
+}
+
+/// Where there is a traceback its last line counts, the exception; else the last lines of stderr.
+bool last_words_speak_of_lost_peer(const Observed& observed, std::string_view traceback) {
+  if (!traceback.empty()) {
+    const auto end = traceback.find_last_not_of("\n ");
+    const auto exception = traceback.substr(0, end == std::string_view::npos ? 0 : end + 1);
+    return speaks_of_lost_peer(exception.substr(exception.rfind('\n') + 1));
+  }
   const auto& lines = observed.stderr_lines;
   const auto from = lines.size() - std::min(lines.size(), kLastWords);
   return std::any_of(lines.begin() + static_cast<std::ptrdiff_t>(from), lines.end(),
@@ -74,7 +90,7 @@ WorkerFailure assess(Observed observed) {
   } else if (observed.status.signal != 0 && !is_own_fault(observed.status.signal)) {
     failure.cause = Cause::OutsideSignal;
     failure.detail = "the signal came from outside the job";
-  } else if (last_words_speak_of_lost_peer(observed, failure.traceback)) {
+  } else if (observed.has_peers && last_words_speak_of_lost_peer(observed, failure.traceback)) {
     failure.cause = Cause::PeerLoss;
     failure.detail = "it reports the loss of a peer";
   } else {

@@ -7,6 +7,15 @@
 #include <utility>
 
 namespace muster::agent {
+namespace {
+
+/// Whether a worker that was asked to leave by a signal did just that: shells and handlers say so
+/// by 128 + the signal's number.
+bool left_as_asked(const ExitStatus& status, int signal) {
+  return status.success() || shell_code(status) == 128 + signal;
+}
+
+}  // namespace
 
 std::vector<WorkerGroup::Action> WorkerGroup::step(TimePoint now, const Event& event) {
   actions_.clear();
@@ -68,20 +77,19 @@ void WorkerGroup::on(TimePoint now, const Exited& exited) {
   MUSTER_ASSERT(workers_[exited.index] == Worker::Alive);
   workers_[exited.index] = exited.status.success() ? Worker::Succeeded : Worker::Ended;
 
-  if (std::holds_alternative<Stopping>(phase_) || std::holds_alternative<Killing>(phase_)) {
-    // It was asked to leave or killed: whatever its exit says, others were the reason.
+  const auto* stopping = std::get_if<Stopping>(&phase_);
+  if (std::holds_alternative<Killing>(phase_) ||
+      (stopping != nullptr && left_as_asked(exited.status, stopping->signal))) {
     victims_.push_back({Rank{assignment_.rank_offset.value + exited.index}, exited.status});
-    if (!any_alive() && std::holds_alternative<Stopping>(phase_)) kill(now);
-    return;
-  }
-  if (!exited.status.success()) {
+  } else if (!exited.status.success()) {
     WorkerFailure failure = exited.evidence;
     failure.status = exited.status;
-    place(failure, exited.index);
-    actions_.emplace_back(Send{Failed{assignment_.round, std::move(failure)}});
-    return;
+    fail(std::move(failure), exited.index);
   }
-  if (std::holds_alternative<Running>(phase_) && all_succeeded()) {
+
+  if (stopping != nullptr && !any_alive()) {
+    kill(now);
+  } else if (std::holds_alternative<Running>(phase_) && all_succeeded()) {
     phase_ = Draining{now + kDrainPatience};
     actions_.emplace_back(Send{Succeeded{assignment_.round}});
   }
@@ -98,7 +106,7 @@ void WorkerGroup::on(TimePoint now, const StopOrdered& ordered) {
   for (std::uint32_t index = 0; index < workers_.size(); ++index) {
     if (workers_[index] == Worker::Alive) actions_.emplace_back(Signal{index, ordered.stop.signal});
   }
-  phase_ = Stopping{now + settings_.grace};
+  phase_ = Stopping{now + settings_.grace, ordered.stop.signal};
   if (!any_alive()) kill(now);
 }
 
@@ -150,15 +158,18 @@ void WorkerGroup::fail_to_start(std::uint32_t index, const std::string& message,
   WorkerFailure failure;
   failure.detail = message;
   failure.user_error = user_error;
-  place(failure, index);
   phase_ = Running{};  // Those that were started, until the Stop.
-  actions_.emplace_back(Send{Failed{assignment_.round, std::move(failure)}});
+  fail(std::move(failure), index);
 }
 
-void WorkerGroup::place(WorkerFailure& failure, std::uint32_t index) const {
+void WorkerGroup::fail(WorkerFailure failure, std::uint32_t index) {
   failure.rank = Rank{assignment_.rank_offset.value + index};
   failure.local_rank = LocalRank{assignment_.local_rank_offset.value + index};
   failure.node_rank = assignment_.node_rank;
+  const auto absent = std::count(workers_.begin(), workers_.end(), Worker::Absent);
+  const auto started =
+      static_cast<std::uint32_t>(workers_.size()) - static_cast<std::uint32_t>(absent);
+  actions_.emplace_back(Send{Failed{assignment_.round, std::move(failure), started}});
 }
 
 bool WorkerGroup::any_alive() const {

@@ -11,21 +11,27 @@
 
 namespace muster::agent {
 
-/// The workers of one node through the rounds of a job: in which order they are started, watched,
-/// asked to leave and killed. It knows workers by their index on the node, 0 .. workers - 1.
+// clang-format off
+/// The workers of one node through the rounds of a job: in which order they are started, watched, asked
+/// to leave and killed. It knows workers by their index on the node, 0 .. workers - 1.
 ///
-///   Idle     --Assigned--> Starting: hosts the store if this node has rank 0, then spawns one
-///   worker after the other Starting --the last one spawned--> Running Starting --one can't be
-///   started--> Running: says so and waits for the Stop Running  --a worker fails--> Running: says
-///   so and waits for the Stop Running  --all exited 0--> Draining: what they left behind has a
-///   while to finish Starting, Running --Stop--> Stopping: each worker's main process was asked
-///   once, and has the grace Stopping --all main processes ended, or the grace is over--> Killing
+///   Idle     --Assigned--> Starting: hosts the store if this node has rank 0, then spawns one by one
+///   Starting --the last one spawned--> Running
+///   Starting --one can't be started--> Running: says so and waits for the Stop
+///   Running  --a worker fails--> Running: says so and waits for the Stop
+///   Running  --all exited 0--> Draining: what they left behind has a while to finish
+///   Starting, Running --Stop--> Stopping: each main process was asked once, and has the grace
+///   Stopping --all main processes ended, or the grace is over--> Killing
 ///   Draining --Stop, or the patience is over--> Killing
 ///   Draining, Stopping, Killing --the tree is empty--> Idle: the round is over
 ///   Killing  --10 s--> Stuck, for good
 ///
-/// The tree is everything that descends from a worker, its main process included. Pure: the same
-/// calls give the same actions.
+/// A worker that ends in Stopping as it was asked to (exit 0, or by the stop signal) is a victim; one
+/// that ends in another way failed by itself, and its evidence counts for the first cause. In Killing
+/// all are victims. The tree is everything that descends from a worker, its main process included.
+///
+/// Pure: the same calls give the same actions.
+// clang-format on
 class WorkerGroup {
  public:
   struct Settings {
@@ -67,7 +73,7 @@ class WorkerGroup {
   };
   struct SignalPassed {
     int signal;
-  };                      ///< For every worker's main process, the job goes on.
+  };  ///< For every worker's main process, the job goes on.
   struct Hurried {};      ///< The user will wait no longer: the grace is over.
   struct TreeEmptied {};  ///< No process of the round is left.
   struct Ticked {};
@@ -116,6 +122,7 @@ class WorkerGroup {
   };
   struct Stopping {
     TimePoint kill_at;
+    int signal;
   };
   struct Killing {
     TimePoint sweep_at;
@@ -140,7 +147,7 @@ class WorkerGroup {
   void kill(TimePoint now);
   void end_round();
   void fail_to_start(std::uint32_t index, const std::string& message, bool user_error);
-  void place(WorkerFailure& failure, std::uint32_t index) const;
+  void fail(WorkerFailure failure, std::uint32_t index);
   bool any_alive() const;
   bool all_succeeded() const;
 

@@ -68,9 +68,12 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
       err_(loop, 2, "stderr", logger),
       err_is_terminal_(posix::is_terminal(2)) {
   workers_.resize(settings_.workers.size());
+  reserved_ = std::move(settings_.first_store);
+  // A log line that waits for whoever should read stderr would hold up the loop.
+  write_log_through(logger_, [this](std::string line) { log_through_console(std::move(line)); });
 }
 
-Agent::~Agent() = default;
+Agent::~Agent() { write_log_through(logger_, {}); }
 
 Result<Verdict> Agent::run() {
   auto store = reserve_store();
@@ -219,6 +222,7 @@ void Agent::obey(const Order& order) {
                    assignment->restarts, assignment->max_restarts);
     }
     if (!oom_) oom_.emplace();
+    oom_->begin_round();
     feed(WorkerGroup::Assigned{*assignment});
   } else if (const auto* stop = std::get_if<Stop>(&order)) {
     logger_.info("stopping round={} reason=\"{}\" signal={} grace={}s", stop->round.number,
@@ -316,19 +320,35 @@ void Agent::worker_ended(std::uint32_t index) {
 
 WorkerFailure Agent::examine(std::uint32_t index, const ExitStatus& status) {
   const auto& worker = *workers_[index];
-  Observed observed{.pid = worker.process->pid(), .status = status};
+  Observed observed{
+      .pid = worker.process->pid(), .status = status, .has_peers = assignment_.world_size > 1};
   observed.stderr_lines = worker.streams.last_err_lines();
   observed.log_file = worker.streams.err_file();
   if (!worker.error_file.empty()) observed.recorded = recorded_error(worker.error_file);
-  if (status.signal == SIGKILL && oom_)
+  if (oom_ && status.signal == SIGKILL) {
     observed.out_of_memory = oom_->explain(worker.process->pid());
+  }
   return assess(std::move(observed));
 }
 
+void Agent::log_through_console(std::string line) {
+  if (err_.congested()) {
+    ++lost_lines_;
+    return;
+  }
+  if (const auto lost = std::exchange(lost_lines_, 0); lost > 0) {
+    err_.write("muster: " + std::to_string(lost) +
+               " lines of the log were lost: nobody read them\n");
+  }
+  err_.write(std::move(line));
+}
+
 Result<Endpoint> Agent::reserve_store() {
-  auto bound = posix::bind_tcp(settings_.store);
-  if (!bound) return pass(bound.error());
-  reserved_ = std::move(*bound);
+  if (!reserved_) {
+    auto bound = posix::bind_tcp(settings_.store);
+    if (!bound) return pass(bound.error());
+    reserved_ = std::move(*bound);
+  }
   auto endpoint = posix::to_endpoint(posix::local_address(reserved_.get()));
   return endpoint;
 }
@@ -344,7 +364,7 @@ Result<std::unique_ptr<Agent::Worker>> Agent::prepare(const WorkerGroup::Spawn& 
     auto made = settings_.logs->worker(spawn.assignment.attempt, local_rank);
     if (!made) return pass(made.error());
     folder = *made + "/";
-    worker->error_file = folder + "error.json";
+    if (settings_.error_files) worker->error_file = folder + "error.json";
   }
   const StreamContext context{loop_, logger_, out_, err_, err_is_terminal_};
   const auto prefix = "[" + settings_.environment.role + local_rank + "]:";

@@ -39,9 +39,11 @@ struct AgentSettings {
   EnvironmentSettings environment;
   Duration grace = std::chrono::seconds(30);
   Endpoint store;  ///< Numeric address at which to host the store; port 0: a free one each round.
+  posix::Fd first_store;  ///< Bound there already, for the first round; none: the agent binds it.
   store::ServerOptions store_options;
   std::optional<LogFolder> logs;
-  rlimit open_files{};  ///< The user's own limit, for the workers.
+  bool error_files = false;  ///< Workers get a TORCHELASTIC_ERROR_FILE in the log folder.
+  rlimit open_files{};       ///< The user's own limit, for the workers.
 };
 
 /// Starts, watches and ends the workers of one node, as the rendezvous orders. What to do when is
@@ -80,6 +82,7 @@ class Agent {
   void worker_ended(std::uint32_t index);
   WorkerFailure examine(std::uint32_t index, const ExitStatus& status);
   Result<Endpoint> reserve_store();
+  void log_through_console(std::string line);
   Result<std::unique_ptr<Worker>> prepare(const WorkerGroup::Spawn& spawn, posix::Command& command);
 
   boost::asio::io_context& loop_;
@@ -104,6 +107,7 @@ class Agent {
   boost::asio::steady_timer timer_;
   Console out_;
   Console err_;
+  std::size_t lost_lines_ = 0;  // Of our own log, while nobody read stderr.
   bool err_is_terminal_;
   int last_signal_ = 0;  // That ended the job.
   std::optional<Verdict> verdict_;

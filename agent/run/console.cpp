@@ -2,7 +2,6 @@
 
 #include "base/posix/stream.hpp"
 
-#include <cerrno>
 #include <utility>
 
 namespace muster::agent {
@@ -28,7 +27,7 @@ bool Console::write_some() {
     const std::string_view front = std::string_view(queue_.front()).substr(front_written_);
     const auto result = how_.write(out_.get(), front);
     if (result.error != 0) {
-      drop(result.error);
+      drop(posix::errno_text(result.error));
       return true;
     }
     if (result.written == 0) return false;
@@ -47,10 +46,9 @@ void Console::wait_until_writable() {
   if (!room_) {
     auto set = posix::EpollSet::make();
     auto watched = set ? posix::duplicate(set->descriptor()) : pass(set.error());
-    if (!watched || !set->add(out_.get(), 0, kOnlyMember)) {
-      drop(EMFILE);
-      return;
-    }
+    if (!watched) return drop(watched.error().message);
+    if (const auto added = set->add(out_.get(), 0, kOnlyMember); !added)
+      return drop(added.error().message);
     room_ = std::make_unique<posix::EpollSet>(std::move(*set));
     room_wait_.assign(watched->release());
   }
@@ -70,12 +68,11 @@ void Console::wait_until_writable() {
                         });
 }
 
-void Console::drop(int error) {
+void Console::drop(const std::string& why) {
   lost_ = true;
   queue_.clear();
   queued_ = 0;
-  logger_.warn("output lost: {} can't be written any more ({}); the workers go on", name_,
-               posix::errno_text(error));
+  logger_.warn("output lost: {} can't be written any more ({}); the workers go on", name_, why);
 }
 
 void Console::flush(Duration patience) {

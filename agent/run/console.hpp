@@ -41,7 +41,7 @@ class Console {
  private:
   bool write_some();
   void wait_until_writable();
-  void drop(int error);
+  void drop(const std::string& why);
 
   std::string name_;
   Logger& logger_;

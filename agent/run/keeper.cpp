@@ -8,9 +8,7 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,40 +19,50 @@ constexpr int kOwnError = 1;
 constexpr int kLostNode = 75;
 constexpr Duration kSweepPatience = std::chrono::seconds(10);
 
-void say(const std::string& text) { std::fprintf(stderr, "muster: %s\n", text.c_str()); }
+/// What nobody reads within this time is lost: we have an exit code to deliver.
+constexpr Duration kSayPatience = std::chrono::seconds(5);
+
+void say(const std::string& text) {
+  (void)posix::write_within(2, "muster: " + text + "\n", kSayPatience);
+}
 
 bool is_crash(int signal) {
   return signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT || signal == SIGILL ||
          signal == SIGFPE || signal == SIGSYS;
 }
 
-/// Ends what the agent left, and says what it could not end.
-void sweep(const posix::Bystanders& spared) {
-  const auto left = posix::end_descendants(kSweepPatience, spared);
-  if (left.empty()) return;
-  std::string text = "these processes could not be killed:";
-  for (const int pid : left) text += " " + std::to_string(pid);
-  say(text);
+/// Passes signals on until the agent has ended, and reaps it.
+ExitStatus watch_over(int agent, posix::SignalSource& signals) {
+  while (true) {
+    posix::wait_readable(signals.descriptor());
+    while (const auto signal = signals.next()) {
+      if (signal->number != SIGCHLD) {
+        posix::forward_signal(agent, *signal);
+      } else if (const auto ended = posix::reap_child(agent)) {
+        return *ended;  // At once: a signal that is still queued must not go to a pid that is free.
+      }
+    }
+  }
 }
 
 int keep(int agent, posix::SignalSource signals, const posix::LeasePage& page,
          const posix::Bystanders& spared) {
-  std::optional<ExitStatus> ended;
-  while (!ended) {
-    posix::wait_readable(signals.descriptor());
-    while (const auto signal = signals.next()) {
-      if (signal->number == SIGCHLD) {
-        ended = posix::reap_child(agent);
-      } else {
-        posix::forward_signal(agent, *signal);
-      }
-    }
-  }
+  const auto ended = watch_over(agent, signals);
   page.end();  // A worker that is between fork and exec starts no more.
-  if (ended->signal != 0) say("the agent " + describe(*ended) + "; ending its workers");
-  sweep(spared);
-  if (ended->signal == 0) return ended->code;
-  return is_crash(ended->signal) ? kOwnError : kLostNode;
+  // An agent that left in order left nothing, unless it gave up on something stuck. Then
+  // bystanders' orphans, which fall to us as well, would be taken for ours.
+  const bool in_order = ended.signal == 0;
+  std::vector<int> left;
+  if (!in_order || spared.empty()) left = posix::end_descendants(kSweepPatience, spared);
+  // Only now: whoever should read what we say may be asleep.
+  if (!in_order) say("the agent " + describe(ended) + "; its workers were ended");
+  if (!left.empty()) {
+    std::string text = "these processes could not be killed:";
+    for (const int pid : left) text += " " + std::to_string(pid);
+    say(text);
+  }
+  if (in_order) return ended.code;
+  return is_crash(ended.signal) ? kOwnError : kLostNode;
 }
 
 }  // namespace

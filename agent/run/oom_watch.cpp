@@ -5,14 +5,19 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <vector>
 
 namespace muster::agent {
 namespace {
 
 constexpr std::size_t kLogTextLimit = 64 * 1024;
+constexpr std::uint64_t kMebibyte = 1024 * 1024;
+/// What v1 says where there is no limit is about 2^63.
+constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 60;
 
+/// Processes of this very cgroup that the kernel has killed for memory.
 std::uint64_t kills_in(const posix::Cgroup& group) {
-  std::ifstream in(group.folder + (group.v2 ? "/memory.events" : "/memory.oom_control"));
+  std::ifstream in(group.folder + (group.v2 ? "/memory.events.local" : "/memory.oom_control"));
   std::string name;
   std::uint64_t value = 0;
   while (in >> name >> value) {
@@ -21,45 +26,50 @@ std::uint64_t kills_in(const posix::Cgroup& group) {
   return 0;
 }
 
-std::string limit_of(const posix::Cgroup& group) {
-  const auto text =
-      posix::first_line(group.folder + (group.v2 ? "/memory.max" : "/memory.limit_in_bytes"));
-  const auto bytes = std::strtoull(text.c_str(), nullptr, 10);
-  return bytes == 0 ? text : std::to_string(bytes / (1024 * 1024)) + " MiB";
+/// The innermost limit that there is; empty: none.
+std::string describe_limit(const std::vector<posix::Cgroup>& groups) {
+  for (const auto& group : groups) {
+    const auto text =
+        posix::first_line(group.folder + (group.v2 ? "/memory.max" : "/memory.limit_in_bytes"));
+    const auto bytes = std::strtoull(text.c_str(), nullptr, 10);  // 0 for v2's "max".
+    if (bytes == 0 || bytes >= kNoLimit) continue;
+    return "cgroup " + group.name + " has a limit of " + std::to_string(bytes / kMebibyte) + " MiB";
+  }
+  return {};
 }
 
 }  // namespace
 
-OomWatch::OomWatch() : kernel_log_(posix::open_kernel_log()) {
-  for (auto& group : posix::cgroups_of(posix::own_pid(), "memory")) {
-    const auto kills = kills_in(group);
-    groups_.push_back({std::move(group), kills});
-  }
+OomWatch::OomWatch()
+    : kernel_log_(posix::open_kernel_log()),
+      log_decides_(kernel_log_ && posix::has_first_pid_space()) {
+  const auto groups = posix::cgroups_of(posix::own_pid(), "memory");
+  if (!groups.empty()) group_ = groups.front();
+  limit_ = describe_limit(groups);
+}
+
+void OomWatch::begin_round() {
+  if (group_) kills_ = kills_in(*group_);
+  (void)posix::read_kernel_log(kernel_log_);
+  log_text_.clear();
 }
 
 std::string OomWatch::explain(int pid) {
-  std::string by_counter;
-  for (auto& counted : groups_) {
-    const auto kills = kills_in(counted.group);
-    if (kills > counted.kills && by_counter.empty()) {
-      by_counter =
-          "cgroup " + counted.group.name + " reached its limit of " + limit_of(counted.group);
-    }
-    counted.kills = kills;
+  log_text_ += posix::read_kernel_log(kernel_log_);
+  if (log_text_.size() > kLogTextLimit) log_text_.erase(0, log_text_.size() - kLogTextLimit);
+  const auto by_log = kernel_line_about(pid);
+  std::string text;
+  if (!by_log.empty()) {
+    text = "killed by the kernel for memory: " + by_log;
+  } else if (!log_decides_ && group_ && kills_in(*group_) > kills_) {
+    text = "probably killed by the kernel for memory: cgroup " + group_->name + " counts a kill";
   }
-  const auto by_log = kernel_log_of(pid);
-  if (by_log.empty() && by_counter.empty()) return {};
-  std::string text = "killed by the kernel for memory";
-  if (!by_counter.empty()) text += ": " + by_counter;
-  if (!by_log.empty()) text += "; kernel log: " + by_log;
+  if (!text.empty() && !limit_.empty()) text += "; " + limit_;
   return text;
 }
 
-/// The kernel's line about its kill of `pid`: `Memory cgroup out of memory: Killed process 77
-/// (python3) total-vm:...`.
-std::string OomWatch::kernel_log_of(int pid) {
-  log_text_ += posix::read_kernel_log(kernel_log_);
-  if (log_text_.size() > kLogTextLimit) log_text_.erase(0, log_text_.size() - kLogTextLimit);
+/// `Memory cgroup out of memory: Killed process 77 (python3) total-vm:...`
+std::string OomWatch::kernel_line_about(int pid) const {
   const auto found = log_text_.rfind("Killed process " + std::to_string(pid) + " ");
   if (found == std::string::npos) return {};
   const auto before = log_text_.rfind('\n', found);

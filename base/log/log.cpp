@@ -2,21 +2,47 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <string>
 
-#include <spdlog/sinks/ansicolor_sink.h>
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/sinks/base_sink.h>
 
 namespace muster {
 
-std::shared_ptr<Logger> make_stderr_logger(std::string_view prefix,
-                                           spdlog::level::level_enum level) {
-  auto sink = std::make_shared<spdlog::sinks::ansicolor_stderr_sink_st>();
-  auto logger = std::make_shared<Logger>("muster", std::move(sink));
-  const std::string where = prefix.empty() ? "" : "[" + std::string(prefix) + "]";
-  logger->set_pattern("%n" + where + " %H:%M:%S.%e %^%-5l%$ %v");
+namespace {
+
+/// Stderr, until somebody else writes for us.
+class StderrSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  std::function<void(std::string)> writer;
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    if (writer) {
+      writer(std::string(line.data(), line.size()));
+    } else {
+      std::fwrite(line.data(), 1, line.size(), stderr);
+    }
+  }
+  void flush_() override {}  // stderr has no buffer.
+};
+
+}  // namespace
+
+std::shared_ptr<Logger> make_stderr_logger(spdlog::level::level_enum level) {
+  auto logger = std::make_shared<Logger>("muster", std::make_shared<StderrSink>());
+  logger->set_pattern("%n %H:%M:%S.%e %-7l %v");
   logger->set_level(level);
-  logger->flush_on(spdlog::level::trace);
   return logger;
+}
+
+void write_log_through(Logger& logger, std::function<void(std::string)> writer) {
+  for (const auto& sink : logger.sinks()) {
+    if (auto* ours = dynamic_cast<StderrSink*>(sink.get())) ours->writer = writer;
+  }
 }
 
 std::optional<spdlog::level::level_enum> parse_log_level(std::string_view name) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include <spdlog/spdlog.h>
@@ -8,13 +10,15 @@
 namespace muster {
 
 /// The process's own log goes through a spdlog::logger that main builds and hands down: event
-/// words, then `key=value`.
+/// words, then `key=value`. One thread.
 using Logger = spdlog::logger;
 
-/// A logger that writes `muster[node 0] 12:00:03.123 warn  text` to stderr. `prefix` stands in the
-/// brackets; empty: none.
-[[nodiscard]] std::shared_ptr<Logger> make_stderr_logger(std::string_view prefix,
-                                                         spdlog::level::level_enum level);
+/// A logger that writes `muster 12:00:03.123 warning text` to stderr.
+[[nodiscard]] std::shared_ptr<Logger> make_stderr_logger(spdlog::level::level_enum level);
+
+/// From now on the lines of such a logger go to `writer`, because a loop that must not be held up
+/// owns stderr; an empty one: to stderr again.
+void write_log_through(Logger& logger, std::function<void(std::string)> writer);
 
 /// A level by name: trace, debug, info, warn or warning, error, off (any case); nullopt if it is
 /// none of these.

@@ -1,6 +1,5 @@
 #include "base/posix/cgroup.hpp"
 
-#include <algorithm>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -73,12 +72,17 @@ std::vector<Cgroup> cgroups_of(int pid, const std::string& controller) {
   if (!mount) return {};
 
   std::string below = path;
-  if (mount->root != "/" && below.starts_with(mount->root)) below.erase(0, mount->root.size());
+  const auto& root = mount->root;  // What of the hierarchy the mount shows.
+  if (root != "/" && below.starts_with(root) &&
+      (below.size() == root.size() || below[root.size()] == '/')) {
+    below.erase(0, root.size());
+  }
   std::vector<Cgroup> groups;
   while (true) {
     groups.push_back({below.empty() ? "/" : below, mount->point + (below == "/" ? "" : below), v2});
     if (below.empty() || below == "/") return groups;
-    below.erase(std::max<std::size_t>(below.rfind('/'), 0));
+    const auto parent = below.rfind('/');
+    below.erase(parent == std::string::npos ? 0 : parent);
   }
 }
 

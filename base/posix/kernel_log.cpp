@@ -32,4 +32,12 @@ std::string read_kernel_log(const Fd& log) {
   return text;
 }
 
+bool has_first_pid_space() {
+  // The first namespace's inode is fixed (PROC_PID_INIT_INO).
+  constexpr std::string_view kFirst = "pid:[4026531836]";
+  char link[64];
+  const auto size = ::readlink("/proc/self/ns/pid", link, sizeof link);
+  return size > 0 && std::string_view(link, static_cast<std::size_t>(size)) == kFirst;
+}
+
 }  // namespace muster::posix

@@ -12,4 +12,7 @@ namespace muster::posix {
 /// The messages that came since, one a line, without their stamps. Never blocks.
 [[nodiscard]] std::string read_kernel_log(const Fd& log);
 
+/// Whether pids here are those of the kernel's log: no PID namespace (a container's) lies between.
+[[nodiscard]] bool has_first_pid_space();
+
 }  // namespace muster::posix

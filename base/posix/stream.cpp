@@ -53,6 +53,20 @@ bool wait_writable(int fd, Duration patience) {
   return ::poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(milliseconds, INT_MAX))) > 0;
 }
 
+bool write_within(int fd, std::string_view bytes, Duration patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  Unblocking how(fd);
+  while (!bytes.empty()) {
+    const auto result = how.write(fd, bytes);
+    if (result.error != 0) return false;
+    bytes.remove_prefix(result.written);
+    if (result.written > 0) continue;
+    const auto left = deadline - std::chrono::steady_clock::now();
+    if (left <= Duration::zero() || !wait_writable(fd, left)) return false;
+  }
+  return true;
+}
+
 ReadNow read_now(int fd, char* buffer, std::size_t capacity) {
   const auto size = ::read(fd, buffer, capacity);
   if (size > 0) return {static_cast<std::size_t>(size), false};
@@ -83,8 +97,9 @@ Result<Fd> open_null() {
 }
 
 std::string file_tail(const std::string& path, std::size_t limit) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return {};
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // It may be a FIFO.
+  struct stat about{};
+  if (!fd || ::fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode)) return {};
   const auto size = ::lseek(fd.get(), 0, SEEK_END);
   const auto from = std::max<off_t>(0, size - static_cast<off_t>(limit));
   std::string text(static_cast<std::size_t>(std::max<off_t>(0, size - from)), '\0');

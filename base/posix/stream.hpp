@@ -37,6 +37,10 @@ class Unblocking {
 /// Waits for room; false when there is none within `patience`.
 [[nodiscard]] bool wait_writable(int fd, Duration patience);
 
+/// Writes all of it to one of our own streams; false when nobody took it within `patience`, or it
+/// is broken.
+[[nodiscard]] bool write_within(int fd, std::string_view bytes, Duration patience);
+
 /// What a non-blocking descriptor has to read now, up to `buffer`'s size. 0 bytes and no error:
 /// nothing for now, unless `end`.
 struct ReadNow {
@@ -53,7 +57,7 @@ struct ReadNow {
 
 [[nodiscard]] Result<Fd> open_null();
 
-/// The last `limit` bytes of a file; empty where it can't be read.
+/// The last `limit` bytes of a regular file; empty where there is none or it can't be read.
 [[nodiscard]] std::string file_tail(const std::string& path, std::size_t limit);
 
 void set_non_blocking(int fd);

@@ -48,6 +48,11 @@ std::vector<Order> SoloJob::on(const Started& started) {
 
 std::vector<Order> SoloJob::on(const Failed& failed) {
   if (!is_current(failed.round)) return {};
+  any_started_ = any_started_ || failed.started > 0;
+  if (leaving_ && failed.failure.status) {
+    victims_.push_back({failed.failure.rank, *failed.failure.status});  // It was asked to leave.
+    return {};
+  }
   failures_.push_back(failed.failure);
   if (!std::holds_alternative<Running>(phase_)) return {};
   phase_ = Stopping{};
@@ -61,26 +66,27 @@ std::vector<Order> SoloJob::on(const Succeeded& succeeded) {
 
 std::vector<Order> SoloJob::on(const Empty& empty) {
   if (!is_current(empty.round) || std::holds_alternative<Ended>(phase_)) return {};
-  if (leaving_) {
-    Verdict verdict;
-    verdict.exit_code = kSignalBase + *leaving_;
-    verdict.summary = "the launcher got " + signal_name(*leaving_);
-    verdict.victims = empty.victims;
-    return end(std::move(verdict));
-  }
-  if (std::holds_alternative<Finishing>(phase_)) return end(Verdict{});
-  MUSTER_ASSERT(!failures_.empty());
-  if (any_started_ && restarts_ < settings_.max_restarts) {
+  if (!leaving_ && !failures_.empty() && may_restart()) {
     ++restarts_;
     return {next_assignment(empty.next_store)};
   }
-  return end(failure_verdict(empty.victims));
+  if (!leaving_ && failures_.empty()) return end(Verdict{});
+  auto verdict = leaving_ ? leaving_verdict() : failure_verdict();
+  verdict.victims = empty.victims;
+  verdict.victims.insert(verdict.victims.end(), victims_.begin(), victims_.end());
+  return end(std::move(verdict));
 }
 
 std::vector<Order> SoloJob::on(const Stuck& stuck) {
   if (!is_current(stuck.round) || std::holds_alternative<Ended>(phase_)) return {};
-  Verdict verdict = failures_.empty() ? Verdict{} : failure_verdict({});
-  if (failures_.empty()) verdict.exit_code = leaving_ ? kSignalBase + *leaving_ : kOwnError;
+  Verdict verdict;
+  if (leaving_) {
+    verdict = leaving_verdict();
+  } else if (!failures_.empty()) {
+    verdict = failure_verdict();
+  } else {
+    verdict.exit_code = kOwnError;
+  }
   if (!verdict.summary.empty()) verdict.summary += "; ";
   verdict.summary += "these processes could not be killed:";
   for (const int pid : stuck.pids) verdict.summary += " " + std::to_string(pid);
@@ -89,21 +95,18 @@ std::vector<Order> SoloJob::on(const Stuck& stuck) {
 
 std::vector<Order> SoloJob::on(const Leaving& leaving) {
   if (std::holds_alternative<Ended>(phase_)) return {};
+  const auto text = "the launcher got " + signal_name(leaving.signal);
+  if (std::holds_alternative<Finishing>(phase_)) return {Stop{round_, leaving.signal, text}};
   leaving_ = leaving_.value_or(leaving.signal);
-  if (std::holds_alternative<Gathering>(phase_)) {
-    Verdict verdict;
-    verdict.exit_code = kSignalBase + *leaving_;
-    verdict.summary = "the launcher got " + signal_name(*leaving_);
-    return end(std::move(verdict));
-  }
-  if (std::holds_alternative<Stopping>(phase_))
-    return {};  // A worker gets one stop signal a round.
+  if (std::holds_alternative<Gathering>(phase_)) return end(leaving_verdict());
+  if (std::holds_alternative<Stopping>(phase_)) return {};  // One stop signal a round.
   phase_ = Stopping{};
-  return {Stop{round_, leaving.signal, "the launcher got " + signal_name(leaving.signal)}};
+  return {Stop{round_, leaving.signal, text}};
 }
 
 Assignment SoloJob::next_assignment(const Endpoint& store) {
   failures_.clear();
+  victims_.clear();
   phase_ = Running{};
   round_ = RoundId{settings_.epoch, round_.number + 1};
   Assignment assignment;
@@ -126,7 +129,7 @@ std::vector<Order> SoloJob::end(Verdict verdict) {
   return {std::move(verdict)};
 }
 
-Verdict SoloJob::failure_verdict(std::vector<Victim> victims) const {
+Verdict SoloJob::failure_verdict() const {
   // The lowest cause; within a class the first to arrive.
   const auto first =
       std::min_element(failures_.begin(), failures_.end(),
@@ -138,8 +141,18 @@ Verdict SoloJob::failure_verdict(std::vector<Victim> victims) const {
   for (auto it = failures_.begin(); it != failures_.end(); ++it) {
     if (it != first) verdict.others.push_back(*it);
   }
-  verdict.victims = std::move(victims);
   return verdict;
 }
+
+/// The user's signal ended the job, unless a failure had done so already.
+Verdict SoloJob::leaving_verdict() const {
+  const auto text = "the launcher got " + signal_name(*leaving_);
+  Verdict verdict = failures_.empty() ? Verdict{} : failure_verdict();
+  verdict.summary = failures_.empty() ? text : verdict.summary + "; then " + text;
+  if (failures_.empty() || may_restart()) verdict.exit_code = kSignalBase + *leaving_;
+  return verdict;
+}
+
+bool SoloJob::may_restart() const { return any_started_ && restarts_ < settings_.max_restarts; }
 
 }  // namespace muster::rendezvous

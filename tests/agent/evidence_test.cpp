@@ -10,7 +10,8 @@ using agent::assess;
 namespace {
 
 Cause cause_of(ExitStatus status, std::vector<std::string> lines = {}) {
-  return assess({.pid = 1, .status = status, .stderr_lines = std::move(lines)}).cause;
+  return assess({.pid = 1, .status = status, .has_peers = true, .stderr_lines = std::move(lines)})
+      .cause;
 }
 
 }  // namespace
@@ -31,6 +32,16 @@ TEST_CASE("whoever only reports the loss of a peer is a victim", "[agent][eviden
                  {"RuntimeError: [gloo/pair.cc:598] Connection closed by peer [127.0.0.1]:4711"}) ==
         Cause::PeerLoss);
   CHECK(cause_of({.code = 1}, {"ValueError: bad shape"}) == Cause::WorkerError);
+}
+
+TEST_CASE("a lost connection to anything else is the worker's own error", "[agent][evidence]") {
+  CHECK(cause_of({.code = 1}, {"ConnectionError: [Errno 111] Connection refused"}) ==
+        Cause::WorkerError);
+  CHECK(cause_of({.code = 1}, {"torch.distributed.DistNetworkError: Connection refused"}) ==
+        Cause::PeerLoss);
+  CHECK(
+      assess({.pid = 1, .status = {.code = 1}, .stderr_lines = {"gloo: Connection closed by peer"}})
+          .cause == Cause::WorkerError);  // Alone in the job.
 }
 
 TEST_CASE("an old word of a lost peer does not hide the real error", "[agent][evidence]") {

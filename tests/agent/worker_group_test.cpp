@@ -135,6 +135,22 @@ TEST_CASE("a failure is reported, and the others run until the Stop", "[agent][g
   CHECK(sim.victims[0].rank == Rank{0});
 }
 
+TEST_CASE("after the Stop, who leaves as asked is a victim and who ends otherwise failed by itself",
+          "[agent][group]") {
+  GroupSim sim(4);
+  sim.assign(1);
+  sim.exit(0, {.code = 1});
+  sim.stop(1);
+  sim.exit(1, {.signal = SIGKILL});
+  sim.exit(2, {.code = 128 + SIGTERM});
+  CHECK(sim.reports == Reports{"started", "failed 0", "failed 1"});
+  sim.exit(3, {.code = 0});
+  CHECK(sim.reports.back() == "empty");
+  REQUIRE(sim.victims.size() == 2);
+  CHECK(sim.victims[0].rank == Rank{2});
+  CHECK(sim.victims[1].rank == Rank{3});
+}
+
 TEST_CASE("two workers that fail before the Stop are both failures", "[agent][group]") {
   GroupSim sim(3);
   sim.assign(1);

@@ -3,13 +3,13 @@
 import contextlib
 import os
 import pathlib
-import re
+import signal
 import socket
 import struct
 import subprocess
 import unittest
 
-from job import JobTest, wait_for
+from job import JobTest, processes_marked, wait_for
 
 MIB = 1024 * 1024
 
@@ -84,8 +84,11 @@ class Ports(JobTest):
         with socket.create_server(("127.0.0.1", 0)) as busy:
             port = busy.getsockname()[1]
             code, _, err = self.run_job("--master-port", port, "worker.sh")
-        self.assertEqual(code, 1)
+            again, _, _ = self.run_job("--master-port", port, "--redirects", 3, "--log-dir", "logs", "worker.sh")
+        self.assertEqual((code, again), (1, 1))
+        self.assertFalse((self.folder / "logs").exists(), "nothing is made before the port is ours")
         self.assertIn(f"127.0.0.1:{port}: Address already in use", err)
+        self.assertIn("--master-port", err)
         self.assertIn(f"held by process {os.getpid()} (", err)
 
     def test_a_fixed_port_is_free_again_after_a_restart_and_after_the_job(self):
@@ -125,15 +128,27 @@ class Folders(JobTest):
         self.assertIn("No space left on device", err)
 
 
+class OtherUsers(JobTest):
+    def test_each_has_temporary_folders_of_its_own(self):
+        self.keeps_temporary = True
+        self.temporary.chmod(0o1777)
+        self.folder.chmod(0o755)
+        for user in (0, 65534):
+            code, _, err = self.run_job("--redirects", 1, "--no-python", "/bin/true",
+                                        wrap=("setpriv", f"--reuid={user}", "--clear-groups"))
+            self.assertEqual(code, 0, err)
+        self.assertEqual(len(list(self.temporary.glob("muster_*"))), 2)
+
+
 class Limits(JobTest):
     def test_more_workers_than_the_system_lets_start(self):
         self.script("#!/bin/sh\nexec sleep 1000\n")
         with cgroup("pids", pids__max=12) as folder:
-            code, _, err = self.run_job("--nproc-per-node", 20, "--max-restarts", 3, "worker.sh", wrap=inside(folder))
+            code, _, err = self.run_job("--nproc-per-node", 20, "--max-restarts", 1, "worker.sh", wrap=inside(folder))
         self.assertEqual(code, 1)
         self.assertRegex(err, rf"rank \d+ could not be started")
         self.assertRegex(err, rf"Resource temporarily unavailable; the limit pids.max of cgroup /{folder.name} is reached \(12\)")
-        self.assertNotIn("restarting", err)
+        self.assertIn("1 of 1 used", err)  # Some had started: the limit may have been somebody else's for a moment.
 
     def test_an_out_of_memory_kill_is_told_from_any_other(self):
         self.script("""import os, time
@@ -151,7 +166,24 @@ time.sleep(1000)
             code, _, err = self.run_job("--nproc-per-node", 2, "hoard.py", wrap=inside(folder))
         self.assertEqual(code, 137, err)
         self.assertRegex(err, r"rank 1 was killed by SIGKILL")
-        self.assertRegex(err, rf"killed by the kernel for memory: cgroup /{folder.name} reached its limit of 100 MiB")
+        self.assertRegex(err, rf"killed by the kernel for memory: .*; cgroup /{folder.name} has a limit of 100 MiB")
+        self.assertIn("Killed process" if os.access("/dev/kmsg", os.R_OK) else "counts a kill", err)
+
+    def test_a_kill_by_hand_is_no_out_of_memory_kill_whatever_else_died_in_the_cgroup(self):
+        self.script("#!/bin/sh\necho ready > ready.new; mv ready.new ready\nexec sleep 1000\n")
+        hoard = "x = []\nwhile True: x.append(bytearray(1 << 20))"
+        if not os.access("/dev/kmsg", os.R_OK):
+            self.skipTest("without the kernel's log the counter is all there is")
+        with cgroup("memory", memory__limit_in_bytes=200 * MIB) as folder:
+            job = self.start("worker.sh", wrap=inside(folder))
+            wait_for(lambda: (self.folder / "ready").exists(), "the worker to start")
+            subprocess.run([*inside(folder), "/usr/bin/python3", "-c", hoard], env=self.environment, check=False)
+            (worker,) = [pid for pid in processes_marked(self.mark) if b"\0RANK=0" in
+                         pathlib.Path(f"/proc/{pid}/environ").read_bytes()]
+            os.kill(worker, signal.SIGKILL)
+            _, err = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 137)
+        self.assertNotIn("for memory", err)
 
 
 class StoreClients(JobTest):

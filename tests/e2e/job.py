@@ -60,14 +60,26 @@ class JobTest(unittest.TestCase):
         self.environment = {name: value for name, value in os.environ.items() if name not in dropped}
         self.environment.update({MARK: self.mark, "TMPDIR": str(self.temporary)})
         self.keeps_temporary = False
+        self.locks = self.folder / "locks"
+        self.locks.mkdir()
+
+    # Each worker holds a lock on a file named after job and rank for its life; so does what it leaves behind.
+    LOCKING = """
+exec 9> "{locks}/${{TORCHELASTIC_RUN_ID##*/}}.$RANK"
+flock -n 9 || {{ echo "a second holder of rank $RANK" >> "{locks}/violations"; exit 99; }}
+"""
 
     def check_nothing_left(self):
+        self.assertFalse((self.locks / "violations").exists(), "a rank had two holders")
         wait_for(lambda: not processes_marked(self.mark), "every process of the test to end", 5)
         if not self.keeps_temporary:
             self.assertEqual(list(self.temporary.iterdir()), [])
 
     def script(self, text, name="worker.sh", mode=0o755):
         path = self.folder / name
+        first, _, rest = text.partition("\n")
+        if first == "#!/bin/sh":
+            text = first + self.LOCKING.format(locks=self.locks) + rest
         path.write_text(text)
         path.chmod(mode)
         return path

@@ -22,10 +22,10 @@ ALLOWED = 1.0  # Seconds.
 STOP_WINDOW = 0.05  # A stop is killed at most so long after its signal.
 
 
-def trial(phase, victim, after):
+def trial(phase, victim, after, workers=4):
     command = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable, "-I",
                str(pathlib.Path(__file__).with_name("kill_trial.py")), "--muster", str(MUSTER), "--phase", phase,
-               "--victim", victim, "--after", str(after)]
+               "--victim", victim, "--after", str(after), "--workers", str(workers)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if run.returncode != 0:
         raise AssertionError(f"the trial itself failed: {run.stderr}")
@@ -43,11 +43,13 @@ class Kills(unittest.TestCase):
                 victim = chance.choice(["keeper", "agent", "keeper", "agent", "both"])
                 window = STOP_WINDOW if phase == "stop" else 2 * start
                 after = chance.uniform(0, window)
-                result = trial(phase, victim, after)
+                workers = chance.choice([4, 4, 24])
+                result = trial(phase, victim, after, workers)
                 print(json.dumps({"trial": number, **result}), file=log)
                 with self.subTest(seed=SEED, trial=number, phase=phase, victim=victim, after=after):
                     self.assertIsNotNone(result["gone"], result)
                     self.assertLess(result["gone"], ALLOWED, result)
+                    self.assertFalse(result["two_holders"], result)
                     if victim != "both":
                         self.assertEqual(result["left"], [])
                 slowest[victim] = max(slowest.get(victim, 0), result["gone"] or float("inf"))

@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 import time
 
-WORKERS = 4
 PATIENCE = 30  # Seconds until a trial is given up.
 
 
@@ -76,6 +75,7 @@ def main():
     parser.add_argument("--phase", choices=["start", "restart", "stop"], required=True)
     parser.add_argument("--victim", choices=["keeper", "agent", "both", "nobody"], required=True)
     parser.add_argument("--after", type=float, required=True, help="seconds from the phase's beginning")
+    parser.add_argument("--workers", type=int, default=4)
     arguments = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as folder:
@@ -89,16 +89,16 @@ def main():
         keeper = os.posix_spawn(
             arguments.muster,
             [arguments.muster, "--log-level", "off", "--shutdown-timeout", "20", "--max-restarts", restarts,
-             "--nproc-per-node", str(WORKERS), str(worker), str(marks), behaviour],
+             "--nproc-per-node", str(arguments.workers), str(worker), str(marks), behaviour],
             os.environ,
             file_actions=[(os.POSIX_SPAWN_OPEN, 2, os.path.join(folder, "err"), os.O_CREAT | os.O_WRONLY, 0o600)],
         )
         result = {"phase": arguments.phase, "victim": arguments.victim, "after": arguments.after}
         if arguments.phase != "start":
-            wait_until(lambda: started() >= WORKERS, PATIENCE)
+            wait_until(lambda: started() >= arguments.workers, PATIENCE)
             began = time.monotonic()
         if arguments.victim == "nobody":
-            wait_until(lambda: started() >= WORKERS, PATIENCE)
+            wait_until(lambda: started() >= arguments.workers, PATIENCE)
             result["start"] = time.monotonic() - began
             os.kill(keeper, signal.SIGKILL)
         else:
@@ -119,6 +119,7 @@ def main():
         result["gone"] = wait_until(lambda: not left(), PATIENCE)
         result["left"] = sorted(others().values())
         result["started"] = started()
+        result["two_holders"] = pathlib.Path(f"{marks}.violations").exists()
     print(json.dumps(result))
 
 

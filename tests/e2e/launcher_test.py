@@ -60,6 +60,15 @@ class Environment(JobTest):
         code, out, _ = self.run_job("worker.sh", wrap=("sh", "-c", 'ulimit -S -n 345; exec "$@"', "sh"))
         self.assertEqual((code, out), (0, "345\n"))
 
+    def test_open_file_limit_of_the_launcher_is_raised_to_what_is_allowed(self):
+        self.script("#!/bin/sh\nwhile read -r line; do case $line in 'Max open files'*) echo $line ;; esac; done"
+                    " < /proc/$PPID/limits\n")
+        code, out, _ = self.run_job("worker.sh", wrap=("sh", "-c", 'ulimit -S -n 345; exec "$@"', "sh"))
+        soft, hard = out.split()[3:5]
+        self.assertEqual(code, 0)
+        self.assertEqual(soft, hard)
+        self.assertNotEqual(soft, "345")
+
 
 class ExitCodes(JobTest):
     def test_is_the_first_causes_own(self):
@@ -77,20 +86,22 @@ class ExitCodes(JobTest):
         self.script("#!/bin/sh\n[ $RANK = 3 ] && exit 9\nexit 0\n")
         self.assertEqual(self.run_job("--nproc-per-node", "4", "worker.sh")[0], 9)
 
-    def test_the_signal_outranks_who_only_reports_it(self):
+    def test_a_signal_from_outside_outranks_who_reported_the_loss_first(self):
+        # Rank 0 is gone, and the Stop is on its way, before rank 1 dies of what no one of the job sent.
         self.script("""#!/bin/sh
-if [ $RANK = 1 ]; then echo ready > victim; while [ ! -e told ]; do sleep 0.01; done; kill -KILL $$; fi
-while [ ! -e victim ]; do sleep 0.01; done
-touch told
-if [ $RANK = 0 ]; then echo 'RuntimeError: Connection closed by peer [127.0.0.1]:1' >&2; exit 1; fi
-exec sleep 1000
+if [ $RANK = 0 ]; then
+  while [ ! -e up.1 ]; do sleep 0.01; done
+  echo 'RuntimeError: [gloo] Connection closed by peer [127.0.0.1]:1' >&2
+  exit 1
+fi
+trap 'kill -KILL $$' TERM
+touch up.1
+while :; do sleep 0.01; done
 """)
-        code, _, err = self.run_job("--nproc-per-node", "3", "worker.sh")
-        # Whichever died first, or only one of the two before the stop: rank 0 is never blamed for rank 1's death unless
-        # it was alone.
-        if "also" in err:
-            self.assertEqual(code, 137, err)
-            self.assertRegex(err, r"failed after .*: rank 1 was killed by SIGKILL")
+        code, _, err = self.run_job("--nproc-per-node", "2", "worker.sh")
+        self.assertEqual(code, 137, err)
+        self.assertRegex(err, r"failed after .*: rank 1 was killed by SIGKILL")
+        self.assertRegex(err, r"(?m)^  also +rank 0 exited with code 1: it reports the loss of a peer$")
 
 
 class Restarts(JobTest):
@@ -226,6 +237,26 @@ class Output(JobTest):
         job = self.start("worker.sh", stdin=subprocess.PIPE)
         self.assertEqual(job.communicate("line\n", timeout=PATIENCE)[0], "line\n")
 
+    def test_nobody_reads_our_stderr_and_the_agent_still_obeys(self):
+        self.script("""#!/bin/sh
+if [ $RANK = 0 ]; then
+  trap 'exit 0' TERM
+  touch flooding
+  while :; do head -c 65536 /dev/zero | tr '\\0' x >&2; done
+fi
+while [ ! -e full ]; do sleep 0.01; done
+exit 3
+""")
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        job = self.start("--nproc-per-node", 2, "--shutdown-timeout", 1, "worker.sh", stderr=writer)
+        full = select.poll()
+        full.register(writer, select.POLLOUT)
+        wait_for(lambda: (self.folder / "flooding").exists() and not full.poll(0), "the pipe to be full")
+        os.close(writer)
+        (self.folder / "full").touch()
+        self.assertEqual(job.wait(PATIENCE), 3)
+
     def test_closed_descriptors_are_no_trouble(self):
         self.script("#!/bin/sh\necho out; echo err >&2\n")
         for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
@@ -278,6 +309,7 @@ printf 'the end of %s' $RANK
         code, out, err = self.run_job("--redirects", "1", "worker.sh")
         self.assertEqual((code, out), (0, ""))
         folder = pathlib.Path(re.search(r"worker logs in (\S+)", err)[1])
+        self.assertEqual(folder.parent, self.temporary)
         self.assertEqual((folder / "attempt_0/0/stdout.log").read_text(), "out\n")
 
     def test_filter_by_local_rank(self):

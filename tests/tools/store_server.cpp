@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
     return kUsage;
   }
 
-  const auto logger = muster::make_stderr_logger("store", spdlog::level::warn);
+  const auto logger = muster::make_stderr_logger(spdlog::level::warn);
   if (const auto served = serve(port, *logger); !served) {
     std::fprintf(stderr, "store_server: %s\n", served.error().message.c_str());
     return 1;

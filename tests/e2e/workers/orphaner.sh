@@ -1,6 +1,8 @@
 #!/bin/sh
 # A worker that leaves a process which nothing about it gives away: double-forked, in a session of its own, with an empty
 # environment. Says that it is there, then does as told: stays, stays whatever it is asked, or fails once it has started.
+exec 9> "$1.$RANK"
+flock -n 9 || { echo "a second holder of rank $RANK" >> "$1.violations"; exit 99; }
 (setsid env -i /bin/sleep 1000 &)
 echo "$RANK" >> "$1"
 case $2 in

@@ -125,6 +125,48 @@ TEST_CASE("a user's signal during a restart's stop ends the job instead", "[rend
   CHECK(only<Verdict>(job.step(empty(round))).exit_code == 128 + SIGTERM);
 }
 
+TEST_CASE("a failure that had ended the job already keeps its code when the user's signal comes",
+          "[rendezvous][solo]") {
+  SoloJob job({.max_restarts = 0});
+  const auto round = only<Assignment>(job.step(kHello)).round;
+  (void)job.step(Started{round});
+  (void)job.step(failed(round, 1, {.code = 7}));
+  (void)job.step(Leaving{SIGTERM});
+  const auto verdict = only<Verdict>(job.step(empty(round)));
+  CHECK(verdict.exit_code == 7);
+  CHECK(verdict.cause->rank == Rank{1});
+  CHECK(verdict.summary == "rank 1 exited with code 7; then the launcher got SIGTERM");
+}
+
+TEST_CASE("how workers end after the user's signal is no cause", "[rendezvous][solo]") {
+  SoloJob job({.max_restarts = 0});
+  const auto round = only<Assignment>(job.step(kHello)).round;
+  (void)job.step(Started{round});
+  (void)job.step(Leaving{SIGINT});
+  (void)job.step(failed(round, 1, {.code = 1}));
+  const auto verdict = only<Verdict>(job.step(empty(round)));
+  CHECK(verdict.exit_code == 128 + SIGINT);
+  CHECK_FALSE(verdict.cause);
+  REQUIRE(verdict.victims.size() == 1);
+  CHECK(verdict.victims[0].rank == Rank{1});
+}
+
+TEST_CASE("a signal after all workers succeeded only hurries what they left behind",
+          "[rendezvous][solo]") {
+  SoloJob job({.max_restarts = 0});
+  const auto round = only<Assignment>(job.step(kHello)).round;
+  (void)job.step(Succeeded{round});
+  CHECK(only<Stop>(job.step(Leaving{SIGTERM})).round == round);
+  CHECK(only<Verdict>(job.step(empty(round))).exit_code == 0);
+}
+
+TEST_CASE("if some workers started and one could not, the budget counts", "[rendezvous][solo]") {
+  SoloJob job({.max_restarts = 1});
+  const auto round = only<Assignment>(job.step(kHello)).round;
+  (void)job.step(Failed{round, WorkerFailure{}, 2});
+  CHECK(only<Assignment>(job.step(empty(round))).restarts == 1);
+}
+
 TEST_CASE("a stuck node can't be used for another round", "[rendezvous][solo]") {
   SoloJob job({.max_restarts = 5});
   const auto round = only<Assignment>(job.step(kHello)).round;
