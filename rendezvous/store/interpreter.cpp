@@ -1,14 +1,15 @@
 #include "rendezvous/store/interpreter.hpp"
 
+#include "rendezvous/store/buffer.hpp"
 #include "rendezvous/store/encode.hpp"
 
 namespace muster::store {
 
 Interpreter::Turn Interpreter::run(Decoder& decoder, KvClient client, std::string_view input,
-                                   std::string& out, std::size_t full_at) {
+                                   std::string& out, const Room& room) {
   Turn turn{.stop = Stop::Drained, .consumed = 0, .began_to_wait = false};
   for (;;) {
-    if (out.size() >= full_at) {
+    if (out.size() >= room.full_at) {
       turn.stop = Stop::Full;
       return turn;
     }
@@ -35,35 +36,46 @@ Interpreter::Turn Interpreter::run(Decoder& decoder, KvClient client, std::strin
 
     ++operations_;
     const auto outcome = store_.execute(client, step.command);
+    bool fits = true;
     for (const KvClient each : outcome.woken) {
-      if (each == client) {
-        encode_stop_waiting(out);
-      } else {
+      if (each != client) {
         woken_.push_back(each);
+      } else {
+        fits = fits && answer(kv::StopWaiting{}, out, room);
       }
     }
     if (std::holds_alternative<kv::Withheld>(outcome.reply)) turn.began_to_wait = true;
-    if (!answer(outcome.reply, out)) {
+    if (!fits || !answer(outcome.reply, out, room)) {
       turn.stop = Stop::Refused;
       return turn;
     }
   }
 }
 
-bool Interpreter::answer(const kv::Reply& reply, std::string& out) {
+bool Interpreter::answer(const kv::Reply& reply, std::string& out, const Room& room) {
   if (const auto* refused = std::get_if<kv::Refused>(&reply)) {
-    scratch_.refusal = refused->reason;
-    scratch_.unknown_dialect = false;
-    return false;
+    return refuse(std::string(refused->reason));
   }
-  if (encoded_size(reply) > rules_.limits.reply_bytes) {
-    scratch_.refusal = "its reply would be longer than the limit of " +
-                       std::to_string(rules_.limits.reply_bytes) + " bytes";
-    scratch_.unknown_dialect = false;
-    return false;
+  const std::size_t size = encoded_size(reply);
+  if (size > rules_.limits.reply_bytes) {
+    return refuse("its reply would be longer than the limit of " +
+                  std::to_string(rules_.limits.reply_bytes) + " bytes");
+  }
+  const std::size_t needed = out.size() + size;
+  if (needed > out.capacity()) {
+    if (heap_bytes_at(out, needed) > room.heap_bytes) {
+      return refuse(over_buffered_bytes(rules_.limits));
+    }
+    out.reserve(needed);  // In one step, not in doublings.
   }
   encode(reply, out);
   return true;
+}
+
+bool Interpreter::refuse(std::string reason) {
+  scratch_.refusal = std::move(reason);
+  scratch_.unknown_dialect = false;
+  return false;
 }
 
 }  // namespace muster::store

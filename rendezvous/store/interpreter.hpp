@@ -28,6 +28,11 @@ class Interpreter {
     Full,       ///< `out` has got as long as `full_at`: call again when it is taken.
     Refused,    ///< See `refusal`. Send what is in `out`, then close.
   };
+  /// What `out` may become.
+  struct Room {
+    std::size_t full_at;     ///< No request is executed once it is so long.
+    std::size_t heap_bytes;  ///< A reply for which it would need more is refused, and not built.
+  };
   struct Turn {
     Stop stop;
     std::size_t consumed;  ///< Bytes of the input.
@@ -36,7 +41,7 @@ class Interpreter {
   /// Executes the requests in `input`, and appends to `out` what this client gets, in the order in
   /// which it is due. Others that get StopWaiting are added to `woken`.
   Turn run(Decoder& decoder, KvClient client, std::string_view input, std::string& out,
-           std::size_t full_at);
+           const Room& room);
 
   /// Who gets StopWaiting, first come first; for the caller to clear.
   [[nodiscard]] std::vector<KvClient>& woken() noexcept { return woken_; }
@@ -56,7 +61,8 @@ class Interpreter {
   [[nodiscard]] std::uint64_t operations() const noexcept { return operations_; }
 
  private:
-  [[nodiscard]] bool answer(const kv::Reply& reply, std::string& out);
+  [[nodiscard]] bool answer(const kv::Reply& reply, std::string& out, const Room& room);
+  [[nodiscard]] bool refuse(std::string reason);
 
   Decoder::Rules rules_;
   KvStore store_;

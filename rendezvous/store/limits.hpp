@@ -23,7 +23,7 @@ constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = 1024 * kKiB;
 constexpr std::size_t kGiB = 1024 * kMiB;
 
-/// None of them is below that of PyTorch's own (libuv) server. What breaks one of the first six
+/// None of them is below that of PyTorch's own (libuv) server. What breaks one of the first seven
 /// closes its connection with a warning, before any memory is taken for it.
 struct Limits {
   std::size_t key_bytes = 8 * kKiB;
@@ -39,7 +39,8 @@ struct Limits {
   /// closes.
   std::size_t stored_bytes = 2 * kGiB;
   /// Of all connections together: what has come of unfinished requests, and replies that were not
-  /// taken yet. The connection that would exceed it closes.
+  /// taken yet. The connection that would exceed it closes. Replies that the kernel takes at once
+  /// count only if they are longer than a few MiB.
   std::size_t buffered_bytes = 2 * kGiB;
   /// Replies waiting on one connection before no more of its requests are read. It goes on when
   /// they are taken; it is never closed for that.

@@ -111,13 +111,9 @@ void Server::Loop::turn() {
 void Server::Loop::serve(Connection& connection, std::uint32_t events) {
   const bool is_lost = (events & (EPOLLERR | EPOLLHUP)) != 0;
   if (!connection.out.empty() && (is_lost || (events & EPOLLOUT) != 0)) {
-    send(connection, connection.out);
+    if (!send(connection, connection.out)) return;
     const bool waited_for_it = connection.is_paused || connection.has_finished;
-    if (waited_for_it && connection.out.empty()) {
-      if (!digest(connection, {})) return;
-    } else if (!settle_account(connection)) {
-      return;
-    }
+    if (waited_for_it && connection.out.empty() && !digest(connection, {})) return;
   }
   const bool reads = (connection.interest & EPOLLIN) != 0;
   if (reads && (is_lost || (events & EPOLLIN) != 0) && !receive(connection)) return;
@@ -129,8 +125,7 @@ void Server::Loop::send_to_woken() {
     Connection* const connection = connections_.find(client);
     if (connection == nullptr) continue;
     connection->is_woken = false;
-    send(*connection, connection->out);
-    set_interest(*connection);
+    if (send(*connection, connection->out)) set_interest(*connection);
   }
   woken_.clear();
 }

@@ -65,12 +65,14 @@ class Server::Loop : public std::enable_shared_from_this<Loop> {
   // What they say (loop_traffic.cpp). False: the connection was closed.
   [[nodiscard]] bool receive(Connection& connection);
   [[nodiscard]] bool digest(Connection& connection, std::string_view fresh);
-  [[nodiscard]] bool settle_account(Connection& connection);
-  void send(Connection& connection, std::string& due);
+  [[nodiscard]] std::size_t room_for(const Connection& connection, const std::string& buffer) const;
+  [[nodiscard]] bool make_room(Connection& connection, std::string& buffer, std::size_t size);
+  void settle_account(Connection& connection);
+  [[nodiscard]] bool send(Connection& connection, std::string& due);
   void refuse_speech(Connection& connection, std::string_view input);
   void mark_woken();
   [[nodiscard]] bool has_gone_on(std::size_t before, std::size_t after) const;
-  void keep_rest(Connection& connection, std::string_view input, std::size_t done);
+  [[nodiscard]] bool keep_rest(Connection& connection, std::string_view input, std::size_t done);
   void set_interest(Connection& connection);
 
   // Time limits (loop_time.cpp).

@@ -1,5 +1,8 @@
+#include "rendezvous/store/buffer.hpp"
 #include "rendezvous/store/encode.hpp"
 #include "rendezvous/store/loop.hpp"
+
+#include <algorithm>
 
 namespace muster::store {
 namespace {
@@ -7,16 +10,10 @@ namespace {
 constexpr std::size_t kKeptBytes = 4 * kKiB;  // Of an empty buffer of a connection.
 constexpr std::size_t kKeptDueBytes = kMiB;   // Of the one buffer that they share.
 
-void empty(std::string& buffer, std::size_t kept) {
-  buffer.clear();
-  if (buffer.capacity() > kept) std::string().swap(buffer);
-}
-
-/// What a buffer takes beyond the connection itself.
-std::size_t heap_bytes(const std::string& buffer) {
-  constexpr std::size_t kInside = 15;
-  return buffer.capacity() <= kInside ? 0 : buffer.capacity();
-}
+/// The shared buffer may take so much whatever the connections hold: those whose replies are taken
+/// at once don't suffer from those that don't take theirs. What it takes beyond is counted as the
+/// connection's before it is taken.
+constexpr std::size_t kFreeDueBytes = 4 * kMiB;
 
 }  // namespace
 
@@ -43,6 +40,7 @@ bool Server::Loop::digest(Connection& connection, std::string_view fresh) {
   const std::size_t before = connection.in.size();
   std::string_view input = fresh;
   if (!connection.in.empty()) {
+    if (!make_room(connection, connection.in, before + fresh.size())) return false;
     connection.in.append(fresh);
     input = connection.in;
   }
@@ -50,12 +48,13 @@ bool Server::Loop::digest(Connection& connection, std::string_view fresh) {
   Interpreter::Turn turn{};
   for (;;) {
     std::string& due = connection.out.empty() ? due_ : connection.out;
-    turn = interpreter_.run(connection.decoder, connection.id, input.substr(done), due,
-                            connection.sent + unsent_limit);
+    turn = interpreter_.run(
+        connection.decoder, connection.id, input.substr(done), due,
+        {.full_at = connection.sent + unsent_limit, .heap_bytes = room_for(connection, due)});
     done += turn.consumed;
     if (turn.began_to_wait) connection.waiting_since = now();
     mark_woken();
-    send(connection, due);
+    if (!send(connection, due)) return false;
     if (turn.stop == Interpreter::Stop::Full &&
         connection.out.size() - connection.sent < unsent_limit) {
       continue;
@@ -68,7 +67,7 @@ bool Server::Loop::digest(Connection& connection, std::string_view fresh) {
     return false;
   }
 
-  keep_rest(connection, input, done);
+  if (!keep_rest(connection, input, done)) return false;
   connection.is_paused = turn.stop == Interpreter::Stop::Full;
   connection.held_until.reset();
   if (turn.stop == Interpreter::Stop::Undecided) hold(connection);
@@ -84,7 +83,8 @@ bool Server::Loop::digest(Connection& connection, std::string_view fresh) {
       return false;
     }
   }
-  return settle_account(connection);
+  settle_account(connection);
+  return true;
 }
 
 /// Whether a request has come so much further that its time begins anew.
@@ -94,33 +94,47 @@ bool Server::Loop::has_gone_on(std::size_t before, std::size_t after) const {
 }
 
 /// Moves what was not consumed to where it waits for the rest.
-void Server::Loop::keep_rest(Connection& connection, std::string_view input, std::size_t done) {
+bool Server::Loop::keep_rest(Connection& connection, std::string_view input, std::size_t done) {
   if (done == input.size()) {
     empty(connection.in, kKeptBytes);
   } else if (connection.in.empty()) {
+    if (!make_room(connection, connection.in, input.size() - done)) return false;
     connection.in.assign(input.substr(done));
   } else {
     connection.in.erase(0, done);
   }
+  return true;
 }
 
-bool Server::Loop::settle_account(Connection& connection) {
+/// How much memory a buffer of the connection may take, given what all others hold.
+std::size_t Server::Loop::room_for(const Connection& connection, const std::string& buffer) const {
+  const bool is_shared = &buffer == &due_;
+  std::size_t others = buffered_ - connection.accounted;
+  others += heap_bytes(connection.in) + heap_bytes(connection.out);
+  if (!is_shared) others -= heap_bytes(buffer);
+  const std::size_t limit = interpreter_.rules().limits.buffered_bytes;
+  const std::size_t left = others < limit ? limit - others : 0;
+  return is_shared ? std::max(left, kFreeDueBytes) : left;
+}
+
+/// Before a buffer of the connection gets `size` bytes long.
+bool Server::Loop::make_room(Connection& connection, std::string& buffer, std::size_t size) {
+  if (size <= buffer.capacity()) return true;
+  if (heap_bytes_at(buffer, size) <= room_for(connection, buffer)) return true;
+  refuse(connection, over_buffered_bytes(interpreter_.rules().limits));
+  return false;
+}
+
+void Server::Loop::settle_account(Connection& connection) {
   const std::size_t held = heap_bytes(connection.in) + heap_bytes(connection.out);
   buffered_ += held;
   buffered_ -= connection.accounted;
   connection.accounted = held;
-  const std::size_t limit = interpreter_.rules().limits.buffered_bytes;
-  if (buffered_ <= limit) return true;
-  refuse(connection,
-         "unfinished requests and replies not taken, of all connections together, exceed "
-         "the limit of " +
-             std::to_string(limit) + " bytes");
-  return false;
 }
 
 /// Sends as much of `due` as the kernel takes, and leaves the rest in `connection.out`.
-void Server::Loop::send(Connection& connection, std::string& due) {
-  if (due.empty()) return;
+bool Server::Loop::send(Connection& connection, std::string& due) {
+  if (due.empty()) return true;
   const bool is_rest = &due == &connection.out;
   const std::size_t sent = is_rest ? connection.sent : 0;
   const auto moved = posix::send_now(connection.socket.get(), std::string_view(due).substr(sent));
@@ -130,10 +144,19 @@ void Server::Loop::send(Connection& connection, std::string& due) {
   if (is_rest) {
     connection.sent = is_over ? 0 : gone;
     if (is_over) empty(connection.out, kKeptBytes);
-    return;
+    settle_account(connection);
+    return true;
   }
-  if (!is_over) connection.out.assign(due, gone);
+  bool fits = true;
+  if (!is_over && due.capacity() > kFreeDueBytes) {
+    connection.out.swap(due);  // It was counted; a copy would have to be, too.
+    connection.sent = gone;
+  } else if (!is_over) {
+    fits = make_room(connection, connection.out, due.size() - gone);
+    if (fits) connection.out.assign(due, gone);
+  }
   empty(due, kKeptDueBytes);
+  return fits;
 }
 
 void Server::Loop::refuse_speech(Connection& connection, std::string_view input) {
@@ -151,7 +174,9 @@ void Server::Loop::mark_woken() {
   for (const KvClient client : interpreter_.woken()) {
     Connection* const connection = connections_.find(client);
     if (connection == nullptr) continue;
+    if (!make_room(*connection, connection->out, connection->out.size() + 1)) continue;
     encode_stop_waiting(connection->out);
+    settle_account(*connection);
     if (connection->is_woken) continue;
     connection->is_woken = true;
     woken_.push_back(client);

@@ -19,6 +19,13 @@ bool answers(RawClient& new_client) {
   return new_client.send(kValidate) && answers_ping(new_client);
 }
 
+/// The most that this process has had in memory at one time.
+long peak_memory_kib() {
+  rusage usage{};
+  REQUIRE(::getrusage(RUSAGE_SELF, &usage) == 0);
+  return usage.ru_maxrss;
+}
+
 /// No descriptor can be opened beyond the lowest that is free now.
 class OpenFileLimit {
  public:
@@ -127,16 +134,81 @@ TEST_CASE("out of descriptors, connections wait in the queue until there are som
 }
 
 TEST_CASE("memory for unfinished requests is bounded over all connections", "[store][server]") {
-  StoreHost host({.limits = {.buffered_bytes = 1024 * 1024}});
+  constexpr std::size_t kLimit = 4 * 1024 * 1024;
+  StoreHost host({.limits = {.buffered_bytes = kLimit}});
+  const std::string set = kValidate + wire(kv::Set{"k", std::string(1100 * 1024, 'v')});
+  constexpr std::size_t kSent = 1024 * 1024;
   RawClient first(host.port());
-  RawClient second(host.port());
-  const std::string half = kValidate + "\1" + wire_value("k") + wire_number(8 * 1024 * 1024) +
-                           std::string(600 * 1024, 'v');
-  REQUIRE(first.send(half));
-  static_cast<void>(second.send(half));
-  const std::string log = host.log_with("of all connections together");
-  CHECK(log.find("exceed the limit of 1048576 bytes") != std::string::npos);
-  CHECK(host.stats().buffered_bytes <= 1024 * 1024);
+  REQUIRE(first.send(set.substr(0, kSent)));
+  while (host.stats().buffered_bytes < kSent) {
+  }
+  // Each takes at least a quarter of what there is.
+  std::vector<RawClient> others;
+  others.reserve(4);
+  for (int count = 0; count < 4; ++count) {
+    static_cast<void>(others.emplace_back(host.port()).send(set.substr(0, kSent)));
+  }
+  CHECK(host.log_with("of all connections together, would exceed the limit of 4194304 bytes")
+            .find("warning") == 0);
+  CHECK(host.stats().buffered_bytes <= kLimit);
+  REQUIRE(first.send(set.substr(kSent) + wire(kv::CountKeys{})));
+  CHECK(first.receive(8) == wire_number(1));
+}
+
+TEST_CASE(
+    "replies that nobody takes are bounded over all connections, and cost only those that ask",
+    "[store][server]") {
+  constexpr std::size_t kLimit = 4 * 1024 * 1024;
+  constexpr std::size_t kReply = 8 + 64 * 1024;
+  constexpr int kRequests = 200;
+  StoreHost host({.limits = {.buffered_bytes = kLimit}});
+  RawClient other(host.port());
+  REQUIRE(other.send(kValidate + wire(kv::Set{"k", std::string(64 * 1024, 'v')})));
+  REQUIRE(answers_ping(other));
+  std::string gets = kValidate;
+  for (int count = 0; count < kRequests; ++count) gets += wire(kv::Get{"k"});
+  // Each holds a megabyte and more: not all of them can.
+  std::vector<std::unique_ptr<RawClient>> greedy;
+  greedy.reserve(6);
+  for (int count = 0; count < 6; ++count) {
+    greedy.push_back(
+        std::make_unique<RawClient>(host.port(), RawClient::Options{.receive_buffer = 4096}));
+    static_cast<void>(greedy.back()->send(gets));
+  }
+  CHECK(host.log_with("would exceed the limit of 4194304 bytes").find("warning") == 0);
+  CHECK(host.stats().buffered_bytes <= kLimit);
+  REQUIRE(other.send(wire(kv::Get{"k"})));
+  CHECK(other.receive(kReply).size() == kReply);
+
+  std::size_t served = 0;
+  for (const auto& client : greedy) {
+    int replies = 0;
+    while (replies < kRequests && client->receive(kReply).size() == kReply) ++replies;
+    if (replies == kRequests) ++served;
+  }
+  CHECK(served >= 1);  // The last one has the room for itself.
+  CHECK(served + host.stats().refused == greedy.size());
+}
+
+TEST_CASE("a reply for which all buffers have no room is refused before it is built",
+          "[store][server]") {
+  constexpr std::size_t kValue = 8 * 1024 * 1024;
+  constexpr long kTakenAtMostKiB = 200 * 1024;  // Of the 800 MiB that are asked for.
+  StoreHost host({.limits = {.buffered_bytes = 4 * kValue}});
+  RawClient client(host.port());
+  RawClient other(host.port());
+  const std::vector<std::string_view> keys(100, "k");
+  REQUIRE(client.send(kValidate + wire(kv::Set{"k", std::string(kValue, 'v')})));
+  REQUIRE(answers_ping(client));
+  const long before = peak_memory_kib();
+  REQUIRE(client.send(wire(kv::MultiGet{keys})));
+  CHECK(client.is_closed_by_peer());
+  CHECK(host.log_with("would exceed the limit of 33554432 bytes").find("warning") == 0);
+  CHECK(peak_memory_kib() - before < kTakenAtMostKiB);
+
+  // One for which there is room is sent, whether it waits in the buffers or not.
+  REQUIRE(other.send(kValidate + wire(kv::Get{"k"})));
+  CHECK(other.receive(8 + kValue) == wire_value(std::string(kValue, 'v')));
 }
 
 TEST_CASE("a reply that would be too long is refused before it is built", "[store][server]") {

@@ -17,7 +17,7 @@ Decoder::Rules rules_for(std::optional<muster::store::Dialect> dialect) {
 }
 
 /// No reply waits for being sent here.
-constexpr std::size_t kNeverFull = ~std::size_t{0};
+constexpr Interpreter::Room kBoundless{.full_at = ~std::size_t{0}, .heap_bytes = ~std::size_t{0}};
 
 }  // namespace
 
@@ -57,7 +57,7 @@ std::string StoreOracle::leave(std::size_t client) {
 void StoreOracle::run_store(std::size_t number) {
   auto& client = *clients_[number];
   if (client.is_refused) return;
-  const auto turn = store_.run(client.decoder, KvClient{number}, client.in, client.out, kNeverFull);
+  const auto turn = store_.run(client.decoder, KvClient{number}, client.in, client.out, kBoundless);
   client.in.erase(0, turn.consumed);
   client.is_undecided = turn.stop == Interpreter::Stop::Undecided;
   client.is_refused = turn.stop == Interpreter::Stop::Refused;
