@@ -6,11 +6,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 namespace muster::posix {
@@ -50,6 +52,16 @@ struct Moved {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return {.end = Moved::End::WouldBlock};
     return {.end = Moved::End::Broken, .error = errno};
   }
+}
+
+/// The peer gets what was sent, then the end; what it sends can still be received.
+inline void finish_sending(int socket) noexcept { ::shutdown(socket, SHUT_WR); }
+
+/// How many of the bytes that were sent the peer's kernel has not confirmed, the end counting as
+/// one.
+[[nodiscard]] inline int unacknowledged_bytes(int socket) noexcept {
+  int bytes = 0;
+  return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
 }
 
 /// How long a peer may be silent before the kernel asks whether it is still there, and how it asks.

@@ -42,6 +42,7 @@ struct Connection {
   std::uint32_t interest = 0;  ///< Epoll's, as set.
   bool has_finished = false;   ///< It will send no more.
   bool is_paused = false;      ///< Not read from until it takes what is due.
+  bool is_dismissed = false;   ///< It was refused: it gets what it is due, no request is read.
   bool is_woken = false;       ///< In the list of those to send to at the end of the turn.
 
   std::optional<TimePoint> partial_since{};  ///< When a request began that is not complete.

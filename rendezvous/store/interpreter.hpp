@@ -26,7 +26,7 @@ class Interpreter {
     Drained,    ///< All requests of the input are done; what is left is the beginning of one.
     Undecided,  ///< See Decoder.
     Full,       ///< `out` has got as long as `full_at`: call again when it is taken.
-    Refused,    ///< See `refusal`. Send what is in `out`, then close.
+    Refused,    ///< See `refusal`. `out` is still due, then the connection closes.
   };
   /// What `out` may become.
   struct Room {

@@ -54,6 +54,9 @@ struct Limits {
   /// How long a request may take to come in, once its first byte is here; for a long one, each
   /// further `value_bytes` of it. A connection that exceeds it closes.
   Duration partial_request = std::chrono::seconds(60);
+  /// How long a client that is refused may take to fetch the replies that it is still due. Then its
+  /// connection closes, whatever is left.
+  Duration farewell = std::chrono::seconds(5);
 };
 
 }  // namespace muster::store

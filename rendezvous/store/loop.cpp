@@ -43,6 +43,7 @@ Server::Loop::Loop(const boost::asio::any_io_executor& executor, posix::Fd liste
       accept_timer_(executor),
       hold_timer_(executor),
       sweep_timer_(executor),
+      farewell_timer_(executor),
       logger_(logger),
       refusals_(logger),
       endpoint_(posix::to_endpoint(posix::local_address(listener_.get()))),
@@ -56,6 +57,7 @@ void Server::Loop::stop() {
   accept_timer_.cancel();
   hold_timer_.cancel();
   sweep_timer_.cancel();
+  farewell_timer_.cancel();
   watched_.close();
   listener_.reset();
   connections_.for_each([this](Connection& connection) { connections_.close(connection); });
@@ -109,6 +111,10 @@ void Server::Loop::turn() {
 }
 
 void Server::Loop::serve(Connection& connection, std::uint32_t events) {
+  if (connection.is_dismissed) {
+    see_off(connection);
+    return;
+  }
   const bool is_lost = (events & (EPOLLERR | EPOLLHUP)) != 0;
   if (!connection.out.empty() && (is_lost || (events & EPOLLOUT) != 0)) {
     if (!send(connection, connection.out)) return;
@@ -125,6 +131,7 @@ void Server::Loop::send_to_woken() {
     Connection* const connection = connections_.find(client);
     if (connection == nullptr) continue;
     connection->is_woken = false;
+    if (connection->is_dismissed) continue;
     if (send(*connection, connection->out)) set_interest(*connection);
   }
   woken_.clear();

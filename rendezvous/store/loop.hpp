@@ -60,9 +60,18 @@ class Server::Loop : public std::enable_shared_from_this<Loop> {
   void pause_accepting(int error);
   void resume_accepting();
   void close(Connection& connection);
+  /// Says why, and dismisses it.
   void refuse(Connection& connection, std::string_view reason);
 
-  // What they say (loop_traffic.cpp). False: the connection was closed.
+  // Connections that were refused (loop_farewell.cpp).
+  /// Closes it, at once if there is nothing that it has not got.
+  void dismiss(Connection& connection);
+  /// Goes on with that. False: the connection was closed.
+  bool see_off(Connection& connection);
+  void arm_farewell_timer();
+  void end_farewells();
+
+  // What they say (loop_traffic.cpp). False: the connection was closed or dismissed.
   [[nodiscard]] bool receive(Connection& connection);
   [[nodiscard]] bool digest(Connection& connection, std::string_view fresh);
   [[nodiscard]] std::size_t room_for(const Connection& connection, const std::string& buffer) const;
@@ -90,6 +99,7 @@ class Server::Loop : public std::enable_shared_from_this<Loop> {
   boost::asio::steady_timer accept_timer_;
   boost::asio::steady_timer hold_timer_;
   boost::asio::steady_timer sweep_timer_;
+  boost::asio::steady_timer farewell_timer_;
   Logger& logger_;
   RefusalLog refusals_;
   Endpoint endpoint_;
@@ -103,6 +113,7 @@ class Server::Loop : public std::enable_shared_from_this<Loop> {
   bool is_exhausted_ = false;  // Connections are waiting in the queue that can't be accepted.
 
   std::deque<std::pair<TimePoint, KvClient>> holds_;  // In order of time.
+  std::deque<std::pair<TimePoint, KvClient>> farewells_;
   std::size_t partials_ = 0;
   bool is_sweep_armed_ = false;
 

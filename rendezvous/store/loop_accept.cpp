@@ -103,7 +103,7 @@ void Server::Loop::close(Connection& connection) {
 
 void Server::Loop::refuse(Connection& connection, std::string_view reason) {
   refusals_.refused(now(), to_endpoint(connection.peer), reason);
-  close(connection);
+  dismiss(connection);
 }
 
 }  // namespace muster::store

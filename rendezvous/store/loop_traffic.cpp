@@ -167,13 +167,13 @@ void Server::Loop::refuse_speech(Connection& connection, std::string_view input)
   } else {
     refusals_.refused(now(), peer, reason);
   }
-  close(connection);
+  dismiss(connection);
 }
 
 void Server::Loop::mark_woken() {
   for (const KvClient client : interpreter_.woken()) {
     Connection* const connection = connections_.find(client);
-    if (connection == nullptr) continue;
+    if (connection == nullptr || connection->is_dismissed) continue;
     if (!make_room(*connection, connection->out, connection->out.size() + 1)) continue;
     encode_stop_waiting(connection->out);
     settle_account(*connection);

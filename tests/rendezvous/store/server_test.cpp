@@ -221,6 +221,45 @@ TEST_CASE("what a client sent before it left is executed", "[store][server]") {
   CHECK(old.is_closed_by_peer());
 }
 
+TEST_CASE("what was asked before a mistake is answered, then the connection closes",
+          "[store][server]") {
+  constexpr std::size_t kReply = 8 + 64 * 1024;
+  constexpr int kRequests = 150;  // More than the kernel takes for a client with such a buffer.
+  StoreHost host(with_limits({.unsent_bytes = 64 * 1024 * 1024}));
+  RawClient hasty(host.port(), {.receive_buffer = 4096});
+  std::string talk = kValidate + wire(kv::Set{"k", std::string(64 * 1024, 'v')});
+  for (int count = 0; count < kRequests; ++count) talk += wire(kv::Get{"k"});
+  REQUIRE(hasty.send(talk + "\x40"));
+  CHECK(host.log_with("opcode 0x40 is unknown").find("warning") == 0);
+  CHECK(host.stats().buffered_bytes > kReply);
+  // Neither what it sends now nor what was on its way costs it the replies.
+  REQUIRE(hasty.send(std::string(256 * 1024, 'x')));
+  int replies = 0;
+  while (replies < kRequests && hasty.receive(kReply).size() == kReply) ++replies;
+  CHECK(replies == kRequests);
+  CHECK(hasty.is_closed_by_peer());
+  CHECK(host.stats().buffered_bytes == 0);
+  CHECK(host.stats().refused == 1);
+}
+
+TEST_CASE("a refused client that does not take its replies is given a bounded time",
+          "[store][server]") {
+  StoreHost host(
+      with_limits({.unsent_bytes = 64 * 1024 * 1024, .farewell = std::chrono::milliseconds(200)}));
+  Client other(host);
+  RawClient deaf(host.port(), {.receive_buffer = 4096});
+  std::string talk = kValidate + wire(kv::Set{"k", std::string(64 * 1024, 'v')});
+  for (int count = 0; count < 150; ++count) talk += wire(kv::Get{"k"});
+  REQUIRE(deaf.send(talk + "\x40"));
+  CHECK(host.log_with("opcode 0x40 is unknown").find("warning") == 0);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (host.stats().connections > 1 && std::chrono::steady_clock::now() < deadline) {
+    other.pass_fence();
+  }
+  CHECK(host.stats().connections == 1);
+  CHECK(host.stats().buffered_bytes == 0);
+}
+
 TEST_CASE("a client that resets the connection leaves no wait behind", "[store][server]") {
   StoreHost host;
   Client waiter(host);
