@@ -65,7 +65,7 @@ void WorkerGroup::on(TimePoint, const Spawned& spawned) {
     return;
   }
   phase_ = Running{};
-  actions_.emplace_back(Send{Started{assignment_.round}});
+  send(Started{assignment_.round});
 }
 
 void WorkerGroup::on(TimePoint, const NotSpawned& failed) {
@@ -91,7 +91,7 @@ void WorkerGroup::on(TimePoint now, const Exited& exited) {
     kill(now);
   } else if (std::holds_alternative<Running>(phase_) && all_succeeded()) {
     phase_ = Draining{now + kDrainPatience};
-    actions_.emplace_back(Send{Succeeded{assignment_.round}});
+    send(Succeeded{assignment_.round});
   }
 }
 
@@ -144,6 +144,8 @@ void WorkerGroup::on(TimePoint now, const Ticked&) {
   }
 }
 
+void WorkerGroup::send(Report report) { actions_.emplace_back(Send{std::move(report)}); }
+
 void WorkerGroup::kill(TimePoint now) {
   phase_ = Killing{now + kSweepInterval, now + kKillPatience};
   actions_.emplace_back(KillTree{});
@@ -169,7 +171,7 @@ void WorkerGroup::fail(WorkerFailure failure, std::uint32_t index) {
   const auto absent = std::count(workers_.begin(), workers_.end(), Worker::Absent);
   const auto started =
       static_cast<std::uint32_t>(workers_.size()) - static_cast<std::uint32_t>(absent);
-  actions_.emplace_back(Send{Failed{assignment_.round, std::move(failure), started}});
+  send(Failed{assignment_.round, std::move(failure), started});
 }
 
 bool WorkerGroup::any_alive() const {

@@ -144,6 +144,7 @@ class WorkerGroup {
   void on(TimePoint now, const TreeEmptied& emptied);
   void on(TimePoint now, const Ticked& ticked);
 
+  void send(Report report);
   void kill(TimePoint now);
   void end_round();
   void fail_to_start(std::uint32_t index, const std::string& message, bool user_error);
