@@ -1,6 +1,7 @@
 #include "rendezvous/store_client/connection.hpp"
 
 #include "base/assert.hpp"
+#include "rendezvous/store_client/planted_fault.hpp"
 #include "rendezvous/store_client/request.hpp"
 
 #include <algorithm>
@@ -69,6 +70,7 @@ Attempt<std::int64_t> Connection::read_number(TimePoint deadline) {
 
 Attempt<std::string> Connection::read_exactly(std::uint64_t size, TimePoint deadline) {
   std::string value;  // Grows with what arrives, never ahead of it.
+  if constexpr (MUSTER_PLANTED_FAULT == 1) value.reserve(size);
   while (value.size() < size) {
     if (auto filled = fill(deadline); !filled) return pass(filled.error());
     const auto take = std::min<std::uint64_t>(size - value.size(), end_ - begin_);
@@ -87,7 +89,9 @@ Attempt<std::string> Connection::read_bytes(std::uint64_t& room, TimePoint deadl
                    " bytes where a reply may hold " + std::to_string(room));
   }
   room -= size;
-  return read_exactly(size, deadline);
+  auto bytes = read_exactly(size, deadline);
+  if constexpr (MUSTER_PLANTED_FAULT == 2) begin_ += begin_ != end_ ? 1 : 0;
+  return bytes;
 }
 
 Attempt<void> Connection::read_release(TimePoint deadline) {
@@ -97,7 +101,7 @@ Attempt<void> Connection::read_release(TimePoint deadline) {
     if (reply.error().kind == Fault::Kind::TimedOut && can_cancel) return cancel_wait();
     return pass(reply.error());
   }
-  if (*reply != kStopWaiting) {
+  if (MUSTER_PLANTED_FAULT != 3 && *reply != kStopWaiting) {
     return garbage("byte " + std::to_string(*reply) + " where 0 ends a wait");
   }
   return {};
