@@ -116,7 +116,8 @@ void Server::Loop::serve(Connection& connection, std::uint32_t events) {
     return;
   }
   const bool is_lost = (events & (EPOLLERR | EPOLLHUP)) != 0;
-  if (!connection.out.empty() && (is_lost || (events & EPOLLOUT) != 0)) {
+  const bool writes = !connection.out.empty() || connection.is_paused;
+  if (writes && (is_lost || (events & EPOLLOUT) != 0)) {
     if (!send(connection, connection.out)) return;
     const bool waited_for_it = connection.is_paused || connection.has_finished;
     if (waited_for_it && connection.out.empty() && !digest(connection, {})) return;

@@ -15,6 +15,10 @@ constexpr std::size_t kKeptDueBytes = kMiB;   // Of the one buffer that they sha
 /// connection's before it is taken.
 constexpr std::size_t kFreeDueBytes = 4 * kMiB;
 
+/// Replies that a connection is given in one turn. A request of one byte can ask for megabytes, and a
+/// client that takes them all would keep everybody else waiting until it has none left.
+constexpr std::size_t kTurnBytes = 4 * kMiB;
+
 }  // namespace
 
 bool Server::Loop::receive(Connection& connection) {
@@ -45,6 +49,7 @@ bool Server::Loop::digest(Connection& connection, std::string_view fresh) {
     input = connection.in;
   }
   std::size_t done = 0;
+  std::size_t replied = 0;
   Interpreter::Turn turn{};
   for (;;) {
     std::string& due = connection.out.empty() ? due_ : connection.out;
@@ -54,8 +59,9 @@ bool Server::Loop::digest(Connection& connection, std::string_view fresh) {
     done += turn.consumed;
     if (turn.began_to_wait) connection.waiting_since = now();
     mark_woken();
+    replied += due.size();
     if (!send(connection, due)) return false;
-    if (turn.stop == Interpreter::Stop::Full &&
+    if (turn.stop == Interpreter::Stop::Full && replied < kTurnBytes &&
         connection.out.size() - connection.sent < unsent_limit) {
       continue;
     }
@@ -186,7 +192,9 @@ void Server::Loop::mark_woken() {
 
 void Server::Loop::set_interest(Connection& connection) {
   const bool reads = !connection.is_paused && !connection.has_finished;
-  const std::uint32_t wanted = (reads ? EPOLLIN : 0U) | (connection.out.empty() ? 0U : EPOLLOUT);
+  // One that is paused goes on when its replies are taken: at once, if it only had its turn.
+  const bool writes = !connection.out.empty() || connection.is_paused;
+  const std::uint32_t wanted = (reads ? EPOLLIN : 0U) | (writes ? EPOLLOUT : 0U);
   if (wanted == connection.interest) return;
   connection.interest = wanted;
   static_cast<void>(set_.change(connection.socket.get(), wanted, connection.id.value));

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <thread>
 
 #include <catch2/catch.hpp>
 
@@ -70,6 +71,30 @@ TEST_CASE("a client that never reads is bounded, and costs only itself", "[store
   CHECK(got == kRequests * kReply);
   CHECK(answers_ping(other));
   CHECK(host.stats().buffered_bytes == 0);
+}
+
+TEST_CASE("a client that asks for megabytes by single bytes, and takes them, has its turns only",
+          "[store][server]") {
+  constexpr std::uint64_t kRequests = 300;
+  StoreHost host;
+  RawClient greedy(host.port());
+  RawClient other(host.port());
+  REQUIRE(greedy.send(kValidate + wire(kv::Set{"k", std::string(1024 * 1024, 'v')})));
+  REQUIRE(answers(other));
+  std::string gets;
+  for (std::uint64_t count = 0; count < kRequests; ++count) gets += wire(kv::Get{"k"});
+  std::thread reader([&greedy] {
+    for (std::uint64_t count = 0; count < kRequests; ++count) (void)greedy.receive(8 + 1024 * 1024);
+  });
+  const bool sent = greedy.send(gets);
+  const bool answered = answers_ping(other);
+  const auto operations = host.stats().operations;
+  reader.join();
+  CHECK(sent);
+  CHECK(answered);
+  CHECK(operations < kRequests);  // 300 MB take a while; the ping came in between.
+  CHECK(host.stats().operations >= kRequests);
+  CHECK(answers_ping(other));
 }
 
 TEST_CASE("one address can't take all the connections", "[store][server]") {
