@@ -12,13 +12,16 @@ namespace {
 /// How much of a worker's stderr the block shows; the rest stands above it or in the log.
 constexpr std::size_t kShownLines = 15;
 constexpr std::size_t kShownTracebackLines = 40;
+constexpr std::size_t kShownLineBytes = 1000;
 
 /// Appends `  name       text`, further lines indented below.
 void add(std::string& block, std::string_view name, std::string_view text) {
   bool first = true;
   while (true) {
     const auto end = text.find('\n');
-    block += fmt::format("  {:<10} {}\n", first ? name : "", text.substr(0, end));
+    const auto line = text.substr(0, end);
+    block += fmt::format("  {:<10} {}{}\n", first ? name : "", line.substr(0, kShownLineBytes),
+                         line.size() > kShownLineBytes ? "..." : "");
     if (end == std::string_view::npos) return;
     text.remove_prefix(end + 1);
     first = false;

@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <system_error>
 
 #include <boost/asio/io_context.hpp>
 
@@ -27,17 +28,19 @@ namespace muster::launcher {
 namespace {
 
 constexpr int kOwnError = 1;
-/// How long whoever should read the closing block may take; after that the exit code goes first.
-constexpr Duration kBlockPatience = std::chrono::seconds(5);
+/// How long whoever should read what we say may take; after that the exit code goes first.
+constexpr Duration kReadPatience = std::chrono::seconds(5);
+/// An error of our own may be the keeper's death: then we should be gone soon.
+constexpr Duration kErrorPatience = std::chrono::milliseconds(500);
 
 int leave(const ExitNow& now) {
-  std::fputs(now.out.c_str(), stdout);
-  std::fputs(now.err.c_str(), stderr);
-  return now.code;
+  const bool told = posix::write_within(1, now.out, kReadPatience);
+  (void)posix::write_within(2, now.err, kReadPatience);
+  return told ? now.code : kOwnError;
 }
 
 int own_error(const std::string& message) {
-  std::fprintf(stderr, "muster: error: %s\n", message.c_str());
+  (void)posix::write_within(2, "muster: error: " + message + "\n", kErrorPatience);
   return kOwnError;
 }
 
@@ -137,6 +140,17 @@ std::string omp_share(const Options& options, const Environment& environment, Lo
   return std::to_string(share);
 }
 
+/// How many connections the store may hold so that the agent keeps the descriptors that it needs to
+/// start and to end workers.
+std::size_t store_connections(std::uint32_t workers) {
+  constexpr std::size_t kOwnDescriptors = 48;
+  constexpr std::size_t kForEachWorker = 6;  // Two pidfds, two pipes, and both while it is spawned.
+  constexpr std::size_t kFewest = 16;
+  const auto kept = kOwnDescriptors + kForEachWorker * workers;
+  const std::size_t limit = posix::open_file_limit();
+  return std::max(limit > kept ? limit - kept : 0, kFewest);
+}
+
 agent::AgentSettings agent_settings(const Options& options, const Program& program) {
   agent::AgentSettings settings;
   for (std::uint32_t rank = 0; rank < options.nproc; ++rank) {
@@ -187,6 +201,8 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   settings.environment.omp_num_threads = omp_share(options, environment, *logger);
   settings.store = *master;
   settings.open_files = posix::raise_open_file_limit();
+  settings.store_options.limits.connections =
+      std::min(settings.store_options.limits.connections, store_connections(options.nproc));
   settings.first_store = std::move(*bound);
   settings.error_files = options.log_dir.has_value();
   if (*logs) facts.log_folder = (*logs)->path();
@@ -208,7 +224,7 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
         worker_command(*program, verdict->cause ? verdict->cause->local_rank : LocalRank{0}).argv);
     facts.python = program->python;
     facts.err_on_terminal = posix::is_terminal(2);
-    (void)posix::write_within(2, closing_block(*verdict, facts), kBlockPatience);
+    (void)posix::write_within(2, closing_block(*verdict, facts), kReadPatience);
   }
   return verdict->exit_code;
 }
@@ -219,6 +235,10 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
 int main(int argc, char** argv) {
   return muster::agent::run_kept([argc, argv](const muster::agent::KeeperLink& keeper) {
     const std::vector<std::string> arguments(argv, argv + argc);
-    return muster::launcher::run_agent(arguments, keeper);
+    try {
+      return muster::launcher::run_agent(arguments, keeper);
+    } catch (const std::system_error& error) {  // Of Asio, which can't be had without descriptors.
+      return muster::launcher::own_error(error.what());
+    }
   });
 }

@@ -17,6 +17,8 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr Duration kFlushPatience = std::chrono::seconds(5);
+/// When the keeper is dead we should be gone soon.
+constexpr Duration kFaultPatience = std::chrono::milliseconds(100);
 constexpr Duration kLastSweepPatience = std::chrono::seconds(10);
 
 /// The signals by which a user ends a job; the others are for the workers.
@@ -95,8 +97,9 @@ Result<Verdict> Agent::run() {
   attendance_.on_order(nullptr);
   // What survives SIGKILL (a verdict after Stuck) is the keeper's to wait for.
   if (fault_) (void)posix::end_descendants(kLastSweepPatience);
-  out_.flush(kFlushPatience);
-  err_.flush(kFlushPatience);
+  const auto patience = fault_ ? kFaultPatience : kFlushPatience;
+  out_.flush(patience);
+  err_.flush(patience);
   if (fault_) return pass(*fault_);
   MUSTER_ASSERT(verdict_.has_value());
   return std::move(*verdict_);
@@ -152,7 +155,10 @@ void Agent::act(const WorkerGroup::Spawn& spawn) {
   posix::Command command;
   auto worker = prepare(spawn, command);
   if (!worker) {
-    feed(WorkerGroup::NotSpawned{spawn.index, worker.error().message, true});
+    // What the user can mend, unless it worked before.
+    const bool user_error =
+        worker.error().code == Errc::InvalidArgument && spawn.assignment.attempt == 0;
+    feed(WorkerGroup::NotSpawned{spawn.index, worker.error().message, user_error});
     return;
   }
   auto process = posix::Process::spawn(command);
@@ -178,7 +184,15 @@ void Agent::act(const WorkerGroup::Signal& signal) {
 }
 
 void Agent::act(const WorkerGroup::KillTree&) {
-  posix::signal_descendants(SIGKILL);
+  // First those whom we can reach whatever /proc and our descriptors say.
+  for (const auto& worker : workers_) {
+    if (worker) worker->process->signal(SIGKILL);
+  }
+  const auto count = posix::signal_descendants(SIGKILL);
+  if (drain_announced_ && count > 0) {
+    logger_.info("killing {} processes that the workers left: their time is over", count);
+    drain_announced_ = false;
+  }
   reap();
 }
 
@@ -188,6 +202,13 @@ void Agent::act(const WorkerGroup::Send& send) {
     logger_.warn("worker failed rank={} {}{}{}", failure.rank.value,
                  failure.status ? describe(*failure.status) : "could not be started",
                  failure.detail.empty() ? "" : ": ", failure.detail);
+  }
+  if (std::holds_alternative<Succeeded>(send.report) && posix::has_children()) {
+    logger_.info(
+        "waiting up to {} s for {} processes that the workers left",
+        std::chrono::duration_cast<std::chrono::seconds>(WorkerGroup::kDrainPatience).count(),
+        posix::descendants().size());
+    drain_announced_ = true;
   }
   attendance_.report(send.report);
 }
@@ -211,7 +232,11 @@ void Agent::act(const WorkerGroup::EndRound& end) {
 
 void Agent::act(const WorkerGroup::GiveUp& give_up) {
   const auto pids = posix::descendants();
-  logger_.error("workers stuck: {} processes survive SIGKILL", pids.size());
+  if (pids.empty()) {
+    logger_.error("workers stuck: some process survives SIGKILL, and /proc does not show which");
+  } else {
+    logger_.error("workers stuck: {} processes survive SIGKILL", pids.size());
+  }
   attendance_.report(Stuck{give_up.round, pids});
 }
 

@@ -109,6 +109,7 @@ class Agent {
   Console err_;
   std::size_t lost_lines_ = 0;  // Of our own log, while nobody read stderr.
   bool err_is_terminal_;
+  bool drain_announced_ = false;
   int last_signal_ = 0;  // That ended the job.
   std::optional<Verdict> verdict_;
   std::optional<Error> fault_;  // Of our own.

@@ -38,8 +38,13 @@ ExitStatus watch_over(int agent, posix::SignalSource& signals) {
     while (const auto signal = signals.next()) {
       if (signal->number != SIGCHLD) {
         posix::forward_signal(agent, *signal);
-      } else if (const auto ended = posix::reap_child(agent)) {
-        return *ended;  // At once: a signal that is still queued must not go to a pid that is free.
+        continue;
+      }
+      // At once: a signal that is still queued must not go to a pid that is free.
+      if (const auto ended = posix::reap_child(agent)) return *ended;
+      // Orphans that are none of the agent's: as the first process of a container we get them.
+      for (int pid = posix::ended_child(); pid != 0 && pid != agent; pid = posix::ended_child()) {
+        posix::reap_orphan(pid);
       }
     }
   }
@@ -80,7 +85,11 @@ int run_kept(const std::function<int(const KeeperLink&)>& agent) {
   auto user = posix::current_signal_settings();
   const auto bystanders = posix::present_children();
   posix::adopt_orphans();
-  for (const int number : {SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE}) posix::ignore_signal(number);
+  // What fails with an errno should not kill us: a reader that has gone, a limit on file sizes.
+  for (const int number : {SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE, SIGXFSZ}) {
+    posix::ignore_signal(number);
+  }
+  posix::default_signal(SIGCHLD);  // Ignored, as some daemons leave it, it would hide every end.
 
   auto handled = user_signals(user);
   handled.push_back(SIGCHLD);

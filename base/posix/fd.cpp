@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace muster::posix {
@@ -56,7 +57,13 @@ Error errno_error(int error, std::string act) {
     default:
       break;
   }
-  return Error{code, std::move(act) + ": " + errno_text(error)};
+  auto message = std::move(act) + ": " + errno_text(error);
+  if (error == EMFILE) {
+    rlimit files{};
+    ::getrlimit(RLIMIT_NOFILE, &files);
+    message += "; the limit on open files (ulimit -n) is " + std::to_string(files.rlim_cur);
+  }
+  return Error{code, std::move(message)};
 }
 
 Result<Fd> duplicate(int fd) {

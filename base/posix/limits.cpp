@@ -18,6 +18,12 @@ rlimit raise_open_file_limit() {
   return before;
 }
 
+std::size_t open_file_limit() {
+  rlimit now{};
+  ::getrlimit(RLIMIT_NOFILE, &now);
+  return now.rlim_cur;
+}
+
 std::string explain_process_limit() {
   for (const auto& group : cgroups_of(::getpid(), "pids")) {
     const auto limit = first_line(group.folder + "/pids.max");

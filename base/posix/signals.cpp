@@ -27,11 +27,18 @@ SignalSettings current_signal_settings() {
   return settings;
 }
 
-void ignore_signal(int signal) {
+namespace {
+
+void set_action(int signal, void (*handler)(int)) {
   struct sigaction action{};
-  action.sa_handler = SIG_IGN;
+  action.sa_handler = handler;
   ::sigaction(signal, &action, nullptr);
 }
+
+}  // namespace
+
+void ignore_signal(int signal) { set_action(signal, SIG_IGN); }
+void default_signal(int signal) { set_action(signal, SIG_DFL); }
 
 Result<SignalSource> SignalSource::open(const std::vector<int>& signals) {
   sigset_t set;

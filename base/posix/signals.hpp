@@ -22,6 +22,8 @@ struct SignalSettings {
 
 /// Ignores a signal in this process.
 void ignore_signal(int signal);
+/// Gives a signal its default action back.
+void default_signal(int signal);
 
 /// A signal that arrived, with its sender.
 struct ReceivedSignal {

@@ -186,6 +186,26 @@ time.sleep(1000)
         self.assertNotIn("for memory", err)
 
 
+class StoreConnections(JobTest):
+    def test_that_use_up_the_descriptors_keep_nobody_from_being_killed(self):
+        self.environment["PYTHON_EXEC"] = "/usr/bin/python3"
+        self.script("""import os, signal, socket, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.environ["RANK"] == "0":
+    while not os.path.exists("flooded"):
+        time.sleep(0.01)
+    sys.exit(3)
+address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+held = [socket.create_connection(address) for _ in range(120)]
+open("flooded", "w").close()
+time.sleep(1000)
+""", "flood.py", 0o644)
+        code, _, err = self.run_job("--nproc-per-node", 2, "--shutdown-timeout", 1, "flood.py",
+                                    wrap=("sh", "-c", 'ulimit -n 128; exec "$@"', "sh"))
+        self.assertEqual(code, 3, err)
+        self.assertNotIn("stuck", err)
+
+
 class StoreClients(JobTest):
     """What strangers send to a job's store costs them their connection, and the job nothing."""
 

@@ -191,6 +191,26 @@ while :; do sleep 0.05; done
         self.assertIn(bystander, processes_marked(self.mark))
         os.kill(bystander, signal.SIGKILL)
 
+    def test_ends_of_children_are_seen_even_where_their_signal_was_ignored(self):
+        self.script("#!/bin/sh\nexit 3\n")
+        code, _, _ = self.run_job("worker.sh", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual(code, 3)
+
+    def test_as_the_first_process_of_a_container_it_keeps_no_zombies(self):
+        self.script(SLEEPERS)
+        job = self.start("worker.sh", wrap=("unshare", "--pid", "--fork", "--mount-proc", "--kill-child"))
+        wait_for(lambda: self.lines_of("ready"), "the worker to be ready")
+        children = lambda pid: [int(child) for child in
+                                pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        (keeper,) = children(job.pid)
+        for _ in range(3):  # As a probe that is run in the container, and leaves something behind.
+            subprocess.run(["nsenter", "-t", str(keeper), "-p", "-m", "sh", "-c", "(sleep 0.05 &)"], check=True,
+                           env=self.environment)
+        wait_for(lambda: len(children(keeper)) == 1, "the keeper to have its agent only")
+        os.kill(keeper, signal.SIGTERM)
+        job.communicate(timeout=PATIENCE)
+        self.assertEqual(job.returncode, 128 + signal.SIGTERM)
+
     def test_terminals_ctrl_c_stops_and_a_second_one_kills(self):
         self.script("#!/bin/sh\ntrap '' INT\necho ready >> ready\nwhile :; do sleep 1000; done\n")
         pid, terminal = pty.fork()
@@ -256,6 +276,19 @@ exit 3
         os.close(writer)
         (self.folder / "full").touch()
         self.assertEqual(job.wait(PATIENCE), 3)
+
+    def test_the_keepers_death_ends_the_agent_although_nobody_reads_stderr(self):
+        self.script("#!/bin/sh\ntouch flooding\nwhile :; do head -c 65536 /dev/zero | tr '\\0' x >&2; done\n")
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        job = self.start("worker.sh", stderr=writer)
+        full = select.poll()
+        full.register(writer, select.POLLOUT)
+        wait_for(lambda: (self.folder / "flooding").exists() and not full.poll(0), "the pipe to be full")
+        os.close(writer)
+        job.kill()
+        job.wait()
+        wait_for(lambda: not processes_marked(self.mark), "every process to end", 10)
 
     def test_closed_descriptors_are_no_trouble(self):
         self.script("#!/bin/sh\necho out; echo err >&2\n")
@@ -349,6 +382,17 @@ printf 'the end of %s' $RANK
             lines = out.read().split(b"\n")
         self.assertEqual(job.wait(PATIENCE), 0)
         self.assertEqual(b"".join(line.removeprefix(b"[default0]:") for line in lines), b"x" * 99999 * 40)
+
+
+    def test_a_limit_on_file_sizes_costs_the_output_not_the_job(self):
+        self.script("#!/bin/sh\nhead -c 300000 /dev/zero | tr '\\0' x\necho\n")
+        code, _, err = self.run_job("--tee", "1", "worker.sh", wrap=("bash", "-c", 'ulimit -f 100; exec "$@" > out', "sh"))
+        self.assertEqual(code, 0, err)
+        self.assertIn("output lost: stdout can't be written any more (File too large)", err)
+
+    def test_what_cannot_be_printed_is_a_failure(self):
+        with open("/dev/full", "w") as full:
+            self.assertEqual(self.run_job("--help", stdout=full)[0], 1)
 
 
 class ClosingBlock(JobTest):
