@@ -3,7 +3,6 @@
 #include <chrono>
 #include <compare>
 #include <cstdint>
-#include <string>
 
 namespace muster {
 
@@ -14,7 +13,6 @@ struct Strong {
   friend auto operator<=>(const Strong&, const Strong&) = default;
 };
 
-using JobId = Strong<struct JobIdTag, std::string>;
 using Rank = Strong<struct RankTag, std::uint32_t>;  ///< In the job: 0 .. world size - 1.
 using LocalRank =
     Strong<struct LocalRankTag, std::uint32_t>;  ///< On the machine: 0 .. local world size - 1.

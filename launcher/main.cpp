@@ -140,6 +140,11 @@ std::string omp_share(const Options& options, const Environment& environment, Lo
   return std::to_string(share);
 }
 
+/// Whether a program that the user named is an interpreter: `muster python3 train.py`.
+bool is_python(const std::string& path) {
+  return path.substr(path.rfind('/') + 1).starts_with("python");
+}
+
 /// How many connections the store may hold so that the agent keeps the descriptors that it needs to
 /// start and to end workers.
 std::size_t store_connections(std::uint32_t workers) {
@@ -223,6 +228,9 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
     facts.command = shell_text(
         worker_command(*program, verdict->cause ? verdict->cause->local_rank : LocalRank{0}).argv);
     facts.python = program->python;
+    if (!facts.python && is_python(program->path)) {
+      facts.python = ChosenPython{.path = program->path, .why = "named on the command line"};
+    }
     facts.err_on_terminal = posix::is_terminal(2);
     (void)posix::write_within(2, closing_block(*verdict, facts), kReadPatience);
   }

@@ -119,21 +119,6 @@ SocketAddress local_address(int socket) {
   return address;
 }
 
-SocketAddress peer_address(int socket) {
-  SocketAddress address;
-  address.size = sizeof address.storage;
-  ::getpeername(socket, reinterpret_cast<sockaddr*>(&address.storage), &address.size);
-  return address;
-}
-
-bool is_loopback(const SocketAddress& address) {
-  if (address.family() == AF_INET) return (ntohl(as_v4(address).sin_addr.s_addr) >> 24) == 127;
-  if (address.family() != AF_INET6) return false;
-  const auto& v6 = as_v6(address).sin6_addr;
-  if (IN6_IS_ADDR_V4MAPPED(&v6)) return v6.s6_addr[12] == 127;
-  return IN6_IS_ADDR_LOOPBACK(&v6);
-}
-
 Result<Fd> bind_tcp(const Endpoint& endpoint) {
   const auto address = numeric_address(endpoint);
   if (!address) return pass(address.error());

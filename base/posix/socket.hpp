@@ -28,11 +28,6 @@ struct SocketAddress {
 [[nodiscard]] Endpoint to_endpoint(const SocketAddress& address);
 
 [[nodiscard]] SocketAddress local_address(int socket);
-[[nodiscard]] SocketAddress peer_address(int socket);
-
-/// Whether anyone on the network can have sent from it: false for 127/8, ::1 and their v4-mapped
-/// form.
-[[nodiscard]] bool is_loopback(const SocketAddress& address);
 
 /// A TCP socket bound to a numeric address, close-on-exec and non-blocking, with SO_REUSEADDR
 /// (never SO_REUSEPORT) and, for the wildcard `::`, both families. It reserves the port:

@@ -3,6 +3,7 @@
 #include "rendezvous/store/loop.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster::store {
 namespace {
@@ -15,8 +16,8 @@ constexpr std::size_t kKeptDueBytes = kMiB;   // Of the one buffer that they sha
 /// connection's before it is taken.
 constexpr std::size_t kFreeDueBytes = 4 * kMiB;
 
-/// Replies that a connection is given in one turn. A request of one byte can ask for megabytes, and a
-/// client that takes them all would keep everybody else waiting until it has none left.
+/// Replies that a connection is given in one turn. A request of one byte can ask for megabytes, and
+/// a client that takes them all would keep everybody else waiting until it has none left.
 constexpr std::size_t kTurnBytes = 4 * kMiB;
 
 }  // namespace
@@ -149,7 +150,13 @@ bool Server::Loop::send(Connection& connection, std::string& due) {
   const bool is_over = gone == due.size() || moved.end == posix::Moved::End::Broken;
   if (is_rest) {
     connection.sent = is_over ? 0 : gone;
-    if (is_over) empty(connection.out, kKeptBytes);
+    if (is_over) {
+      empty(connection.out, kKeptBytes);
+    } else if (gone > connection.out.size() / 2) {
+      // One that takes slowly but steadily, and asks for more all the time, never takes the last
+      // byte.
+      connection.out.erase(0, std::exchange(connection.sent, 0));
+    }
     settle_account(connection);
     return true;
   }

@@ -421,6 +421,8 @@ time.sleep(1000)
         self.assertEqual(code, 1)
         self.assertRegex(err, rf"(?m)^  python +{re.escape(sys.executable)} \(.*PYTHON_EXEC.*\)$")
         self.assertIn("the module is not installed for this Python", err)
+        _, _, err = self.run_job(sys.executable, "train.py")
+        self.assertRegex(err, rf"(?m)^  python +{re.escape(sys.executable)} \(named on the command line\)$")
 
     def test_takes_the_error_file_that_torch_writes(self):
         self.script("""import json, os, sys
