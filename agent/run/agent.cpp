@@ -335,7 +335,7 @@ void Agent::worker_ended(std::uint32_t index) {
   const auto status = worker.process->reap();
   if (!status) return;
   boost::system::error_code ignored;
-  worker.watch.close(ignored);
+  (void)worker.watch.close(ignored);
   worker.streams.drain();
   logger_.debug("worker ended rank={} {}", assignment_.rank_offset.value + index,
                 describe(*status));

@@ -39,7 +39,7 @@ std::shared_ptr<Logger> make_stderr_logger(spdlog::level::level_enum level) {
   return logger;
 }
 
-void write_log_through(Logger& logger, std::function<void(std::string)> writer) {
+void write_log_through(Logger& logger, const std::function<void(std::string)>& writer) {
   for (const auto& sink : logger.sinks()) {
     if (auto* ours = dynamic_cast<StderrSink*>(sink.get())) ours->writer = writer;
   }

@@ -18,7 +18,7 @@ using Logger = spdlog::logger;
 
 /// From now on the lines of such a logger go to `writer`, because a loop that must not be held up
 /// owns stderr; an empty one: to stderr again.
-void write_log_through(Logger& logger, std::function<void(std::string)> writer);
+void write_log_through(Logger& logger, const std::function<void(std::string)>& writer);
 
 /// A level by name: trace, debug, info, warn or warning, error, off (any case); nullopt if it is
 /// none of these.
