@@ -108,6 +108,8 @@ class Restarts(JobTest):
     def test_group_restarts_with_a_fresh_store_until_the_budget_is_used(self):
         self.script("""#!/bin/sh
 echo "$TORCHELASTIC_RESTART_COUNT $MASTER_PORT" >> attempts.$RANK
+touch up.$RANK.$TORCHELASTIC_RESTART_COUNT
+while [ $(ls up.*.$TORCHELASTIC_RESTART_COUNT | wc -l) -lt 2 ]; do sleep 0.01; done
 [ $RANK = 1 ] && exit 4
 exec sleep 1000
 """)
