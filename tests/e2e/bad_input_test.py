@@ -9,24 +9,37 @@ import struct
 import subprocess
 import unittest
 
-from job import JobTest, processes_marked, wait_for
+from job import JobTest, needs_root, processes_marked, wait_for
 
 MIB = 1024 * 1024
 
 
+LIMITS = {  # Files of v1 and of v2; the last ones, for swap, where the kernel has them.
+    "pids": (["pids.max"], ["pids.max"]),
+    "memory": (["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"], ["memory.max", "memory.swap.max"]),
+}
+
+
 @contextlib.contextmanager
-def cgroup(controller, **limits):
-    """A v1 cgroup of this test's own; the processes are moved in by `sh -c 'echo $$ > ...'`."""
-    root = pathlib.Path(f"/sys/fs/cgroup/{controller}")
-    name = f"muster-test-{os.getpid()}"
-    folder = root / name
-    if root.is_dir() and (root / "cgroup.procs").exists():
-        folder.mkdir()
-    else:
-        raise unittest.SkipTest(f"no v1 cgroup hierarchy of {controller} that we may write to")
+def cgroup(controller, limit):
+    """A cgroup of this test's own, v1 or v2; the processes are moved in by `sh -c 'echo $$ > ...'`."""
+    root = pathlib.Path("/sys/fs/cgroup")
+    v1, v2 = LIMITS[controller]
     try:
-        for file, value in limits.items():
-            (folder / file.replace("__", ".")).write_text(str(value))
+        if (root / controller / "cgroup.procs").exists():
+            root, (first, *more) = root / controller, v1
+        else:
+            first, *more = v2
+            (root / "cgroup.subtree_control").write_text(f"+{controller}")
+        folder = root / f"muster-test-{os.getpid()}"
+        folder.mkdir()
+    except OSError as error:
+        raise unittest.SkipTest(f"no cgroup hierarchy of {controller} that we may write to: {error}") from None
+    try:
+        (folder / first).write_text(str(limit))
+        for file in more:
+            with contextlib.suppress(OSError):
+                (folder / file).write_text(str(limit) if root.name == controller else "0")
         yield folder
     finally:
         wait_for(lambda: not (folder / "cgroup.procs").read_text(), "the cgroup to be empty")
@@ -100,6 +113,7 @@ class Ports(JobTest):
         self.assertEqual(self.lines_of("ports"), [str(port)] * 6)
 
 
+@needs_root
 class Folders(JobTest):
     def mounted(self, options):
         """Runs what follows in a mount namespace where ./logs is a small tmpfs."""
@@ -128,6 +142,7 @@ class Folders(JobTest):
         self.assertIn("No space left on device", err)
 
 
+@needs_root
 class OtherUsers(JobTest):
     def test_each_has_temporary_folders_of_its_own(self):
         self.keeps_temporary = True
@@ -143,7 +158,7 @@ class OtherUsers(JobTest):
 class Limits(JobTest):
     def test_more_workers_than_the_system_lets_start(self):
         self.script("#!/bin/sh\nexec sleep 1000\n")
-        with cgroup("pids", pids__max=12) as folder:
+        with cgroup("pids", 12) as folder:
             code, _, err = self.run_job("--nproc-per-node", 20, "--max-restarts", 1, "worker.sh", wrap=inside(folder))
         self.assertEqual(code, 1)
         self.assertRegex(err, rf"rank \d+ could not be started")
@@ -160,9 +175,7 @@ time.sleep(1000)
 """, "hoard.py", 0o644)
         self.environment["PYTHON_EXEC"] = "/usr/bin/python3"
         limit = 100 * MIB
-        with cgroup("memory", memory__limit_in_bytes=limit) as folder:
-            with contextlib.suppress(OSError):
-                (folder / "memory.memsw.limit_in_bytes").write_text(str(limit))
+        with cgroup("memory", limit) as folder:
             code, _, err = self.run_job("--nproc-per-node", 2, "hoard.py", wrap=inside(folder))
         self.assertEqual(code, 137, err)
         self.assertRegex(err, r"rank 1 was killed by SIGKILL")
@@ -174,7 +187,7 @@ time.sleep(1000)
         hoard = "x = []\nwhile True: x.append(bytearray(1 << 20))"
         if not os.access("/dev/kmsg", os.R_OK):
             self.skipTest("without the kernel's log the counter is all there is")
-        with cgroup("memory", memory__limit_in_bytes=200 * MIB) as folder:
+        with cgroup("memory", 200 * MIB) as folder:
             job = self.start("worker.sh", wrap=inside(folder))
             wait_for(lambda: (self.folder / "ready").exists(), "the worker to start")
             subprocess.run([*inside(folder), "/usr/bin/python3", "-c", hoard], env=self.environment, check=False)

@@ -18,6 +18,9 @@ MARK = "MUSTER_TEST_MARK"  # In the environment of all that a test starts, with 
 PATIENCE = 60  # Seconds for whatever should happen at once, on a machine that has much else to do.
 
 
+needs_root = unittest.skipUnless(os.geteuid() == 0, "needs root, for namespaces and other users")
+
+
 def processes_marked(mark):
     found = []
     for entry in os.scandir("/proc"):

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import unittest
 
+from job import needs_root
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build/dev"))
 MUSTER = BUILD / "launcher/muster"
@@ -32,6 +34,7 @@ def trial(phase, victim, after, workers=4):
     return json.loads(run.stdout)
 
 
+@needs_root
 class Kills(unittest.TestCase):
     def test_nothing_is_left(self):
         start = sorted(trial("start", "nobody", 0)["start"] for _ in range(3))[1]

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-from job import JobTest, MUSTER, PATIENCE, processes_marked, wait_for
+from job import JobTest, MUSTER, PATIENCE, needs_root, processes_marked, wait_for
 
 SLEEPERS = """#!/bin/sh
 echo ready >> ready
@@ -198,6 +198,7 @@ while :; do sleep 0.05; done
         code, _, _ = self.run_job("worker.sh", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
         self.assertEqual(code, 3)
 
+    @needs_root
     def test_as_the_first_process_of_a_container_it_keeps_no_zombies(self):
         self.script(SLEEPERS)
         job = self.start("worker.sh", wrap=("unshare", "--pid", "--fork", "--mount-proc", "--kill-child"))
