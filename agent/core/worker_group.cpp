@@ -107,7 +107,7 @@ void WorkerGroup::on(TimePoint now, const StopOrdered& ordered) {
     if (workers_[index] == Worker::Alive) actions_.emplace_back(Signal{index, ordered.stop.signal});
   }
   phase_ = Stopping{now + settings_.grace, ordered.stop.signal};
-  if (!any_alive()) kill(now);
+  if (hurried_ || !any_alive()) kill(now);
 }
 
 void WorkerGroup::on(TimePoint, const SignalPassed& passed) {
@@ -117,6 +117,7 @@ void WorkerGroup::on(TimePoint, const SignalPassed& passed) {
 }
 
 void WorkerGroup::on(TimePoint now, const Hurried&) {
+  hurried_ = true;  // The Stop that the user waits for may be on its way still.
   if (std::holds_alternative<Stopping>(phase_) || std::holds_alternative<Draining>(phase_))
     kill(now);
 }

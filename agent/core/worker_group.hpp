@@ -21,8 +21,8 @@ namespace muster::agent {
 ///   Running  --a worker fails--> Running: says so and waits for the Stop
 ///   Running  --all exited 0--> Draining: what they left behind has a while to finish
 ///   Starting, Running --Stop--> Stopping: each main process was asked once, and has the grace
-///   Stopping --all main processes ended, or the grace is over--> Killing
-///   Draining --Stop, or the patience is over--> Killing
+///   Stopping --all main processes ended, the grace is over, or the user is in a hurry--> Killing
+///   Draining --Stop, the patience is over, or the user is in a hurry--> Killing
 ///   Draining, Stopping, Killing --the tree is empty--> Idle: the round is over
 ///   Killing  --10 s--> Stuck, for good
 ///
@@ -74,7 +74,7 @@ class WorkerGroup {
   struct SignalPassed {
     int signal;
   };  ///< For every worker's main process, the job goes on.
-  struct Hurried {};      ///< The user will wait no longer: the grace is over.
+  struct Hurried {};  ///< The user will wait no longer: the grace is over, now and for later Stops.
   struct TreeEmptied {};  ///< No process of the round is left.
   struct Ticked {};
   using Event = std::variant<Assigned, Hosted, NotHosted, Spawned, NotSpawned, Exited, StopOrdered,
@@ -158,6 +158,7 @@ class WorkerGroup {
   RoundId newest_;  // The highest round named to us, in an Assignment or a Stop.
   std::vector<Worker> workers_;
   std::vector<Victim> victims_;
+  bool hurried_ = false;
   std::vector<Action> actions_;  // Of the step under way.
 };
 

@@ -271,3 +271,20 @@ TEST_CASE("a user in a hurry ends the grace", "[agent][group]") {
   CHECK(sim.kills == 1);
   CHECK(sim.reports.back() == "empty");
 }
+
+TEST_CASE("a user in a hurry may be quicker than the Stop", "[agent][group]") {
+  GroupSim sim(2);
+  SECTION("of a round that runs") {
+    sim.assign(1);
+    sim.feed(Group::Hurried{});
+    CHECK(sim.kills == 0);
+  }
+  SECTION("of a round that is not assigned yet") {
+    sim.feed(Group::Hurried{});
+    sim.assign(1);
+  }
+  sim.stop(1, SIGINT);
+  CHECK(sim.signalled == Signals{{0, SIGINT}, {1, SIGINT}});
+  CHECK(sim.kills == 1);
+  CHECK(sim.reports.back() == "empty");
+}

@@ -9,7 +9,7 @@ import struct
 import subprocess
 import unittest
 
-from job import JobTest, needs_root, processes_marked, wait_for
+from job import JobTest, PATIENCE, needs_root, processes_marked, wait_for
 
 MIB = 1024 * 1024
 
@@ -190,11 +190,12 @@ time.sleep(1000)
         with cgroup("memory", 200 * MIB) as folder:
             job = self.start("worker.sh", wrap=inside(folder))
             wait_for(lambda: (self.folder / "ready").exists(), "the worker to start")
-            subprocess.run([*inside(folder), "/usr/bin/python3", "-c", hoard], env=self.environment, check=False)
+            subprocess.run([*inside(folder), "/usr/bin/python3", "-c", hoard], env=self.environment, check=False,
+                           timeout=PATIENCE)
             (worker,) = [pid for pid in processes_marked(self.mark) if b"\0RANK=0" in
                          pathlib.Path(f"/proc/{pid}/environ").read_bytes()]
             os.kill(worker, signal.SIGKILL)
-            _, err = job.communicate(timeout=60)
+            _, err = job.communicate(timeout=PATIENCE)
         self.assertEqual(job.returncode, 137)
         self.assertNotIn("for memory", err)
 
@@ -231,7 +232,7 @@ class StoreClients(JobTest):
         port = int((self.folder / "port").read_text())
 
         def talk(request, reply=b""):
-            with socket.create_connection(("127.0.0.1", port), 30) as client:
+            with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
                 client.sendall(request)
                 with contextlib.suppress(ConnectionResetError):
                     got = b""
@@ -248,11 +249,11 @@ class StoreClients(JobTest):
         self.assertEqual(talk(bytes(range(200, 256)) * 100), b"")
         self.assertEqual(talk(self.PINGS + b"\x03" + huge), struct.pack("<I", 7))
         self.assertEqual(talk(b"\x03" + huge), b"")
-        with socket.create_connection(("127.0.0.1", port)) as half:
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as half:
             half.sendall(self.PINGS + b"\x01" + struct.pack("<Q", 5) + b"ha")
             self.assertEqual(talk(self.PINGS, struct.pack("<I", 7)), struct.pack("<I", 7))
         (self.folder / "done").touch()
-        out, err = job.communicate(timeout=60)
+        out, err = job.communicate(timeout=PATIENCE)
         self.assertEqual((job.returncode, out), (0, ""), err)
         self.assertIn("--worker-store torch", err)
         self.assertIn("127.0.0.1", err)

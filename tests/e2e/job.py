@@ -1,10 +1,15 @@
 """Jobs of plain shell workers under muster, for the tests that need no PyTorch."""
 
+import fcntl
 import os
 import pathlib
+import pty
+import select
 import signal
 import subprocess
+import sys
 import tempfile
+import termios
 import time
 import unittest
 import uuid
@@ -17,6 +22,11 @@ STORE_SERVER = BUILD / "tests/tools/store_server"
 MARK = "MUSTER_TEST_MARK"  # In the environment of all that a test starts, with a value of its own.
 PATIENCE = 60  # Seconds for whatever should happen at once, on a machine that has much else to do.
 
+
+# Where the tests run in the background these may be ignored, and muster leaves them so. A handler is not inherited.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, lambda *_: None)
 
 needs_root = unittest.skipUnless(os.geteuid() == 0, "needs root, for namespaces and other users")
 
@@ -36,6 +46,41 @@ def processes_marked(mark):
     return found
 
 
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def show_processes(mark):
+    """A line for each: its number and its parent's, its state, where in the kernel it waits, its command line."""
+    lines = []
+    for pid in processes_marked(mark):
+        folder = pathlib.Path(f"/proc/{pid}")
+        try:
+            state, parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[:2]
+            command = (folder / "cmdline").read_text(errors="replace").replace("\0", " ")
+            lines.append(f"  {pid} of {parent} {state} {(folder / 'wchan').read_text()} {command}")
+        except OSError:
+            continue
+    return "\n".join(lines)
+
+
+def read_terminal(terminal, until=None):
+    """What a terminal shows until these bytes come, or to the end: its other side is closed."""
+    deadline = time.monotonic() + PATIENCE
+    shown = b""
+    while until is None or until not in shown:
+        if not select.select([terminal], [], [], max(0, deadline - time.monotonic()))[0]:
+            raise AssertionError(f"waited {PATIENCE} s for {until or 'the end'}; the terminal shows {shown}")
+        try:
+            shown += os.read(terminal, 4096)
+        except OSError:  # EIO: nobody has the other side open.
+            break
+    return shown
+
+
 def wait_for(condition, what, patience=PATIENCE):
     """Polls for what gives no event to a test: a file, a process table. Returns what the condition returned."""
     deadline = time.monotonic() + patience
@@ -51,7 +96,10 @@ def wait_for(condition, what, patience=PATIENCE):
 class JobTest(unittest.TestCase):
     """A temporary folder, a mark, and the check that neither a process nor a temporary file is left."""
 
+    patience = 2 * PATIENCE  # Seconds for a whole test: a wait with a deadline of its own says better what was late.
+
     def setUp(self):
+        self.limit_time()
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
@@ -66,6 +114,16 @@ class JobTest(unittest.TestCase):
         self.locks = self.folder / "locks"
         self.locks.mkdir()
 
+    def limit_time(self):
+        """A test that takes too long fails where it waits, whatever for; so does each step of its clean-up."""
+
+        def late(*_):
+            raise AssertionError(f"the test takes more than {self.patience} s")
+
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, late))
+        self.addCleanup(signal.setitimer, signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, self.patience, PATIENCE)
+
     # Each worker holds a lock on a file named after job and rank for its life; so does what it leaves behind.
     LOCKING = """
 exec 9> "{locks}/${{TORCHELASTIC_RUN_ID##*/}}.$RANK"
@@ -74,7 +132,13 @@ flock -n 9 || {{ echo "a second holder of rank $RANK" >> "{locks}/violations"; e
 
     def check_nothing_left(self):
         self.assertFalse((self.locks / "violations").exists(), "a rank had two holders")
-        wait_for(lambda: not processes_marked(self.mark), "every process of the test to end", 5)
+        try:
+            wait_for(lambda: not processes_marked(self.mark), "every process of the test to end", 5)
+        except AssertionError as late:
+            left = show_processes(self.mark)
+            for pid in processes_marked(self.mark):
+                kill(pid)
+            raise AssertionError(f"{late}; these are left:\n{left}") from None
         if not self.keeps_temporary:
             self.assertEqual(list(self.temporary.iterdir()), [])
 
@@ -97,9 +161,20 @@ flock -n 9 || {{ echo "a second holder of rank $RANK" >> "{locks}/violations"; e
         self.addCleanup(self.end, process)
         return process
 
-    @staticmethod
-    def end(process):
+    def start_on_terminal(self, *arguments):
+        """muster in the foreground of a terminal of its own. Returns it, and what stands for screen and keyboard."""
+        terminal, side = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        try:
+            job = self.start(*arguments, stdin=side, stdout=side, stderr=side, start_new_session=True,
+                             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        finally:
+            os.close(side)
+        return job, terminal
+
+    def end(self, process):
         if process.poll() is None:
+            print(f"{self.id()} ends with a job that still runs:\n{show_processes(self.mark)}", file=sys.stderr)
             process.send_signal(signal.SIGKILL)
         for stream in (process.stdout, process.stderr, process.stdin):
             if stream:

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import pathlib
-import pty
 import re
 import select
 import signal
@@ -11,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from job import JobTest, MUSTER, PATIENCE, needs_root, processes_marked, wait_for
+from job import JobTest, MUSTER, PATIENCE, needs_root, processes_marked, read_terminal, wait_for
 
 SLEEPERS = """#!/bin/sh
 echo ready >> ready
@@ -208,7 +207,7 @@ while :; do sleep 0.05; done
         (keeper,) = children(job.pid)
         for _ in range(3):  # As a probe that is run in the container, and leaves something behind.
             subprocess.run(["nsenter", "-t", str(keeper), "-p", "-m", "sh", "-c", "(sleep 0.05 &)"], check=True,
-                           env=self.environment)
+                           env=self.environment, timeout=PATIENCE)
         wait_for(lambda: len(children(keeper)) == 1, "the keeper to have its agent only")
         os.kill(keeper, signal.SIGTERM)
         job.communicate(timeout=PATIENCE)
@@ -216,42 +215,27 @@ while :; do sleep 0.05; done
 
     def test_terminals_ctrl_c_stops_and_a_second_one_kills(self):
         self.script("#!/bin/sh\ntrap '' INT\necho ready >> ready\nwhile :; do sleep 1000; done\n")
-        pid, terminal = pty.fork()
-        if pid == 0:
-            os.chdir(self.folder)
-            os.execve(MUSTER, ["muster", "--nproc-per-node", "2", "--shutdown-timeout", "600", "worker.sh"],
-                      self.environment)
+        job, terminal = self.start_on_terminal("--nproc-per-node", 2, "--shutdown-timeout", 600, "worker.sh")
         wait_for(lambda: len(self.lines_of("ready")) == 2, "the workers to be ready")
         os.write(terminal, b"\x03")
-        shown = b""
-        while b"got SIGINT from the terminal" not in shown:
-            shown += os.read(terminal, 4096)
+        shown = read_terminal(terminal, until=b"got SIGINT from the terminal")
         os.write(terminal, b"\x03")
-        try:
-            while chunk := os.read(terminal, 4096):
-                shown += chunk
-        except OSError:  # The terminal's other end is closed.
-            pass
-        _, status = os.waitpid(pid, 0)
-        os.close(terminal)
-        self.assertEqual(os.waitstatus_to_exitcode(status), 128 + signal.SIGINT)
+        shown += read_terminal(terminal)
+        self.assertEqual(job.wait(PATIENCE), 128 + signal.SIGINT)
         self.assertIn(b"second Ctrl-C", shown)
 
     def test_workers_stderr_is_the_terminal_where_ours_is(self):
         self.script("#!/bin/sh\n[ -t 2 ] && echo terminal > seen\n")
-        pid, terminal = pty.fork()
-        if pid == 0:
-            os.chdir(self.folder)
-            os.execve(MUSTER, ["muster", "worker.sh"], self.environment)
-        os.waitpid(pid, 0)
-        os.close(terminal)
+        job, _ = self.start_on_terminal("worker.sh")
+        self.assertEqual(job.wait(PATIENCE), 0)
         self.assertEqual(self.lines_of("seen"), ["terminal"])
 
 
 class Output(JobTest):
     def test_is_not_touched_by_default(self):
         self.script("#!/bin/sh\nprintf 'half a line, no newline'\nprintf 'bytes \\377\\000 pass' >&2\n")
-        job = subprocess.run([MUSTER, "worker.sh"], cwd=self.folder, env=self.environment, capture_output=True)
+        job = subprocess.run([MUSTER, "worker.sh"], cwd=self.folder, env=self.environment, capture_output=True,
+                             timeout=PATIENCE)
         self.assertEqual(job.stdout, b"half a line, no newline")
         self.assertEqual(job.stderr, b"bytes \xff\0 pass")
 
@@ -290,7 +274,7 @@ exit 3
         wait_for(lambda: (self.folder / "flooding").exists() and not full.poll(0), "the pipe to be full")
         os.close(writer)
         job.kill()
-        job.wait()
+        job.wait(PATIENCE)
         wait_for(lambda: not processes_marked(self.mark), "every process to end", 10)
 
     def test_closed_descriptors_are_no_trouble(self):

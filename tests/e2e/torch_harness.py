@@ -7,14 +7,14 @@ missing its tests are skipped, except with CI=true: there that is a failure.
 import functools
 import os
 import pathlib
-import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import unittest
 from typing import NamedTuple
 
-from job import BUILD, MARK, MUSTER, ROOT, JobTest, processes_marked
+from job import BUILD, MARK, MUSTER, ROOT, JobTest, kill, processes_marked, show_processes
 
 SCRIPTS = pathlib.Path(__file__).resolve().with_name("scripts")
 TORCHRUN113 = ROOT / "tests/tools/torchrun113.py"
@@ -109,20 +109,16 @@ class Job:
         """Kills what is left of the job: for tests that failed, and jobs that are late."""
         self.watchdog.cancel()
         if self.process.poll() is None:
+            print(f"this job still runs:\n{show_processes(self.mark)}", file=sys.stderr)
             for pid in processes_marked(self.mark):
                 kill(pid)
             self.process.wait()
 
 
-def kill(pid):
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-
-
 class TorchTest(JobTest):
     """A test with a folder of its own, whose processes are marked and must be gone at its end."""
+
+    patience = 2 * JOB_SECONDS
 
     def launch(self, command, **environment):
         """Starts a job; more variables for its environment by name."""
