@@ -5,59 +5,58 @@
 #include "base/ids.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
-/// What an agent and its rendezvous say to each other (protocol.md 1 to 5), as plain values. A job
+/// What an agent and its rendezvous say to each other (protocol.md 1 to 6), as plain values. A job
 /// runs in rounds: the agent says Hello, is given an Assignment, starts its workers and reports; a
 /// Stop ends the round, the agent answers Empty when nothing of it is left, and the next Assignment
 /// or the Verdict follows. How the messages travel (in the process, on a connection) is the
 /// business of whoever carries them.
 namespace muster {
 
-/// A node's agent offers itself.
-struct Hello {
-  std::uint32_t slots = 1;  ///< Workers that it would start.
-  std::string role;
-  Endpoint store;  ///< Where it would host the worker store, were it given rank 0. The port is
-                   ///< reserved already.
-};
+/// Names one agent process, for all fencing: the SHA-256 of a random secret that the agent and its
+/// keeper keep, in hexadecimal. Who knows the secret may say farewell in its name.
+using Incarnation = Strong<struct IncarnationTag, std::string>;
 
-/// A node's part in a round.
-struct Assignment {
-  RoundId round;
-  std::uint32_t attempt = 0;   ///< Rounds that the job started before this one.
-  std::uint32_t restarts = 0;  ///< Failures charged to the job so far.
+/// When a running job takes more nodes in (`--scale-up`).
+enum class ScaleUp { Now, Checkpoint, Never };
+
+/// What every node of a job must agree on. A node that says otherwise is refused, with the setting
+/// and both values. Durations of zero are none.
+struct JobSettings {
+  std::uint32_t min_nodes = 1;
+  std::uint32_t max_nodes = 1;
+  std::uint32_t node_step = 1;  ///< Legal sizes are its multiples from min to max, and min itself.
   std::uint32_t max_restarts = 0;
-  std::uint32_t world_size = 1;
-  Rank rank_offset;             ///< Global rank of this node's first worker; the others follow.
-  LocalRank local_rank_offset;  ///< Above 0 where several agents share a machine.
-  std::uint32_t local_world_size = 1;
-  NodeRank node_rank;
-  std::uint32_t nodes = 1;
-  std::uint32_t role_rank_offset = 0;
-  std::uint32_t role_world_size = 1;
-  Endpoint master;  ///< Where the workers meet. Node rank 0's agent hosts it.
-};
-
-/// Ends a round.
-struct Stop {
-  RoundId round;
-  int signal = 0;      ///< What to ask the workers with.
-  std::string reason;  ///< For the log: "rank 2 failed".
+  Duration lease =
+      std::chrono::seconds(10);       ///< 0: the job can have one node only, in this process.
+  std::optional<Duration> last_call;  ///< Set, it replaces the expected size and the quiet 2 s.
+  Duration join_timeout = std::chrono::seconds(600);  ///< To the first round.
+  std::optional<std::uint32_t> prefer;  ///< The number of nodes that the surroundings tell.
+  ScaleUp scale_up = ScaleUp::Now;
+  Duration restart_backoff{};  ///< Before the next round after a charged failure.
+  bool store_on_server =
+      false;  ///< The endpoint's c10d store is the workers' (a fixed master port).
+  /// What a newer node sets and this version does not know, by name: it must agree as well.
+  std::map<std::string, std::string> others;
+  friend bool operator==(const JobSettings&, const JobSettings&) = default;
 };
 
 /// What ended a worker, in the order in which causes rank (protocol.md 5): a lower one explains a
 /// higher one.
 enum class Cause { LostNode, OutOfMemory, Hardware, OutsideSignal, WorkerError, PeerLoss };
 
-/// A worker that failed, with all that is known of why.
+/// A worker (or, for LostNode, a node) that failed, with all that is known of why.
 struct WorkerFailure {
   Rank rank;
   LocalRank local_rank;
   NodeRank node_rank;
+  std::string node;                  ///< The node's name, for people. May be empty (one node).
   int pid = 0;                       ///< 0: it could not be started.
   std::optional<ExitStatus> status;  ///< nullopt: it could not be started; `detail` says why.
   bool user_error = false;  ///< Not started for a reason that the user must mend (a bad program).
@@ -86,11 +85,71 @@ struct Verdict {
   std::uint32_t attempts = 1;
   std::uint32_t restarts = 0;
   std::uint32_t max_restarts = 0;
+  bool alone = false;  ///< Of this node only, which leaves: the job goes on without it.
 };
 
-using Order = std::variant<Assignment, Stop, Verdict>;
+/// What an agent knows of its job when it comes (back) to a server, which may have forgotten it.
+struct Held {
+  std::optional<RoundId> round;  ///< The newest that was assigned to it; nullopt: none ever.
+  bool empty = false;            ///< It has said Empty of that round (or Stuck), to some server.
+  bool stuck = false;            ///< It has said Stuck: it can be in no later round.
+  bool unbroken = true;          ///< Its lease did not end since that Assignment.
+  bool succeeded = false;        ///< All its workers exited 0 in that round.
+  bool started = false;          ///< All its workers were started in that round.
+  bool acknowledged = false;     ///< It has said Acknowledged of that round.
+  bool stopped = false;          ///< It has answered the Stop of that round.
+  std::vector<WorkerFailure> failures;  ///< That it has reported of that round.
+  std::vector<Victim> victims;          ///< Likewise, once empty.
+  NodeRank node_rank;                   ///< In that round.
+  std::uint32_t nodes = 0;              ///< Of that round: how many members must come back.
+  RoundId highest;                      ///< The highest round ever named to it, Stops included.
+  std::uint32_t attempts = 0;           ///< Rounds that the job has started, as far as it knows.
+  std::uint32_t restarts = 0;           ///< Failures charged.
+  std::vector<Incarnation> gone;        ///< Named as gone in a Stop of that round.
+  bool drained = false;                 ///< An operator drained this node.
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> sizes;  ///< min and max set by hand.
+  std::vector<std::string> excluded;  ///< Machine keys, as the last Assignment named them.
+  std::optional<Verdict> verdict;     ///< The job has ended, as it knows.
+};
+
+// --- What an agent says. ---
+
+/// A node's agent offers itself.
+struct Hello {
+  std::string job;         ///< `--rdzv-id`. Any bytes, at most kMaxName.
+  std::string launch_tag;  ///< What the scheduler calls this launch; empty: none.
+  Incarnation incarnation;
+  std::string machine;      ///< The machine key: for places, stable ranks, exclusion.
+  std::string name;         ///< The host's name, for people only: it identifies nothing.
+  std::string version;      ///< Of muster, for people.
+  std::uint32_t slots = 1;  ///< Workers that it would start.
+  std::string role;
+  std::optional<NodeRank> node_rank;  ///< Given explicitly.
+  std::string topology;               ///< Label by which neighbours stand together; empty: none.
+  Endpoint store;  ///< Where it would host the worker store, were it given rank 0; the port is
+                   ///< reserved already. An unspecified or loopback host: the rendezvous finds a
+                   ///< better one where other nodes need it.
+  bool store_is_fixed = false;         ///< `--master-addr`, `--local-addr`: `store` stays as it is.
+  std::vector<std::string> addresses;  ///< From which its workers may come to the store.
+  JobSettings settings;
+  bool hosts_server = false;  ///< The rendezvous is embedded in this agent's process.
+  Held held;
+  std::uint64_t ping = 0;  ///< Hello counts as a ping of this number.
+};
+
+/// Asks for the lease to be renewed (protocol.md 2).
+struct Ping {
+  std::uint64_t number = 0;  ///< Counts up within an incarnation; Hello counts as one.
+};
 
 /// What an agent reports of its round.
+struct Acknowledged {  ///< The Assignment arrived; node rank 0: the store listens as well.
+  RoundId round;
+};
+struct Unreachable {  ///< The master's store port did not answer to the knock in time.
+  RoundId round;
+  std::string detail;  ///< Both ends and why: "10.0.0.2 to 10.0.0.1:4711: connection timed out".
+};
 struct Started {  ///< All its workers run.
   RoundId round;
 };
@@ -102,6 +161,10 @@ struct Failed {
 struct Succeeded {  ///< All its workers exited 0.
   RoundId round;
 };
+/// The Stop arrived, and every failure that the agent had seen by then was reported before this.
+struct Stopped {
+  RoundId round;
+};
 struct Empty {  ///< Nothing of the round is left on the node, whatever ended it.
   RoundId round;
   std::vector<Victim> victims;
@@ -111,10 +174,121 @@ struct Stuck {  ///< As Empty, but these processes could not be killed: the node
   RoundId round;
   std::vector<int> pids;
 };
-struct Leaving {  ///< The user's signal ended this launcher.
+struct Leaving {  ///< The user's signal ended this launcher, or the node is drained.
   int signal = 0;
+  bool preempted = false;  ///< The signal was a preemption notice: others may go on.
+};
+struct VerdictSeen {};
+/// The machine will be taken away (`--preempt-command`, SIGTERM under a scheduler).
+struct Notice {
+  std::string reason;
+  Duration left{};  ///< Until then at most; 0: unknown.
+};
+/// Answers a Prepare: so many of the node's workers have not saved yet.
+struct Saving {
+  RoundId round;
+  std::uint32_t left = 0;
 };
 
-using Report = std::variant<Hello, Started, Failed, Succeeded, Empty, Stuck, Leaving>;
+using Report = std::variant<Hello, Acknowledged, Unreachable, Started, Failed, Succeeded, Stopped,
+                            Empty, Stuck, Leaving, VerdictSeen, Notice, Saving>;
+
+/// An incarnation is gone, and nothing of it is left: its ranks are free at once. Said on a
+/// connection of its own, by the agent that leaves or by its keeper.
+struct Farewell {
+  std::string job;
+  std::string secret;            ///< Behind the incarnation.
+  std::optional<RoundId> round;  ///< That it held.
+  std::string reason;            ///< For people: "killed by SIGKILL".
+  bool preempted = false;
+};
+
+// --- What the rendezvous says. ---
+
+/// A node's part in a round.
+struct Assignment {
+  RoundId round;
+  std::uint32_t attempt = 0;   ///< Rounds that the job started before this one.
+  std::uint32_t restarts = 0;  ///< Failures charged to the job so far.
+  std::uint32_t max_restarts = 0;
+  std::uint32_t world_size = 1;
+  Rank rank_offset;             ///< Global rank of this node's first worker; the others follow.
+  LocalRank local_rank_offset;  ///< Above 0 where several agents share a machine.
+  std::uint32_t local_world_size = 1;  ///< Workers of the machine.
+  NodeRank node_rank;
+  std::uint32_t nodes = 1;
+  std::uint32_t role_rank_offset = 0;
+  std::uint32_t role_world_size = 1;
+  Endpoint master;               ///< Where the workers meet. Node rank 0's agent hosts it.
+  bool store_on_server = false;  ///< Unless this is set: then the rendezvous server does.
+  std::string secret;            ///< Of the round: who knocks with it is admitted to the store.
+  std::vector<std::string> admitted;  ///< To node rank 0 only: the addresses of all nodes.
+  /// What the agent keeps for a server that forgets (Held): sizes set by hand, machine keys that
+  /// are excluded for now.
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> sizes;
+  std::vector<std::string> excluded;
+};
+
+/// Ends a round.
+struct Stop {
+  RoundId round;
+  int signal = 0;                 ///< What to ask the workers with.
+  std::string reason;             ///< For the log: "rank 2 failed".
+  bool keep = false;              ///< Workers that can recover in place may be kept.
+  std::vector<Incarnation> gone;  ///< Members of the round that are.
+  /// The membership changes, and nothing has failed: what fails after this was answered is no
+  /// cause.
+  bool blameless = false;
+  bool drained = false;  ///< This node will be in no later round: an operator drained it.
+};
+
+/// A machine will be taken away: save. To the main process of every rank of the job.
+struct Prepare {
+  RoundId round;
+  std::string reason;
+  Duration left{};  ///< Until the deadline, from when the agent sent the quoted ping.
+};
+
+/// Node rank 0's agent has acknowledged its Assignment: from now a knock that fails for 5 s counts.
+struct MasterUp {
+  RoundId round;
+};
+
+using Order = std::variant<Assignment, Stop, Verdict, Prepare, MasterUp>;
+
+/// Why nothing happens yet, for people: for whom the node waits, and who is there.
+struct Waiting {
+  std::string text;
+};
+
+/// Answers a Ping or a Hello by its number: the lease ends that long after the agent sent it.
+struct Pong {
+  std::uint64_t number = 0;
+  bool gone = false;  ///< The incarnation's ranks were given away: kill at once.
+};
+
+/// The first answer to a Hello that is taken.
+struct Welcome {
+  std::string version;  ///< Of the server, for people.
+};
+
+/// The node is not taken: what was wrong, on both sides, and what to do. The agent ends.
+struct Refusal {
+  std::string message;
+  int exit_code = 1;
+};
+
+/// An order and how long it is good (protocol.md 2).
+struct Directive {
+  std::uint64_t ping = 0;         ///< The newest of this agent that the server had heard.
+  std::optional<Duration> right;  ///< What then was left of the server's right; nullopt: for ever.
+  Order order;
+};
+
+/// The verdict is known everywhere: leave.
+struct Dismissal {};
+
+using AgentMessage = std::variant<Ping, Report>;
+using ServerMessage = std::variant<Welcome, Refusal, Pong, Directive, Waiting, Dismissal>;
 
 }  // namespace muster

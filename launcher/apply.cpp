@@ -1,6 +1,7 @@
 #include "launcher/apply.hpp"
 
 #include "base/assert.hpp"
+#include "launcher/setter.hpp"
 #include "launcher/text.hpp"
 #include "launcher/values.hpp"
 
@@ -13,17 +14,6 @@ namespace {
 
 constexpr std::int64_t kMaxWorkers = std::int64_t{kMaxLocalRank} + 1;
 constexpr std::int64_t kMaxRestarts = std::numeric_limits<std::int32_t>::max();
-
-struct Context {
-  const Given& given;
-  const Environment& environment;
-  const Machine& machine;
-};
-
-tl::unexpected<Error> refuse(const Given& given, std::string_view what, std::string_view right) {
-  return fail(Errc::InvalidArgument, given.origin + ": " + in_quotes(given.value) + " is not " +
-                                         std::string(what) + ": give " + std::string(right));
-}
 
 std::uint32_t gpus(const Context& context) {
   const std::uint32_t devices = context.machine.nvidia_devices();
@@ -62,29 +52,6 @@ Result<void> set_nproc(Options& options, const Context& context) {
   return {};
 }
 
-Result<void> set_nnodes(Options&, const Context& context) {
-  const std::string_view text = context.given.value;
-  const auto colon = text.find(':');
-  const auto low = parse_integer(text.substr(0, colon));
-  const auto high = colon == std::string_view::npos ? low : parse_integer(text.substr(colon + 1));
-  if (!low || !high || *low < 1 || *high < *low) {
-    return refuse(context.given, "a number of nodes", "1 (or MIN:MAX, 0 < MIN <= MAX)");
-  }
-  if (*high == 1) return {};
-  return fail(Errc::InvalidArgument,
-              context.given.origin + ": " + in_quotes(text) +
-                  ": several nodes are not supported by this version: give 1");
-}
-
-Result<void> set_node_rank(Options&, const Context& context) {
-  const auto rank = parse_integer(context.given.value);
-  if (!rank || *rank < 0) return refuse(context.given, "a node rank", "0");
-  if (*rank == 0) return {};
-  return fail(Errc::InvalidArgument,
-              context.given.origin + ": " + in_quotes(context.given.value) +
-                  ": several nodes are not supported by this version: the only node has rank 0");
-}
-
 Result<void> set_standalone(Options& options, const Context& context) {
   options.standalone = context.given.value != "0";
   return {};
@@ -93,11 +60,7 @@ Result<void> set_standalone(Options& options, const Context& context) {
 Result<void> set_master_addr(Options& options, const Context& context) {
   const std::string& text = context.given.value;
   const auto endpoint = parse_endpoint(text, 0);
-  const bool odd = std::ranges::any_of(text, [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte <= ' ' || byte >= 0x7F;
-  });
-  if (!endpoint || odd || text.find('/') != std::string::npos) {
+  if (!endpoint || !is_host_text(text)) {
     return refuse(context.given, "an address",
                   "a host name or an address; the port is --master-port");
   }
@@ -106,6 +69,7 @@ Result<void> set_master_addr(Options& options, const Context& context) {
                                            " has a port: give it with --master-port");
   }
   options.master.host = endpoint->host;
+  options.asked.master_addr = {options.master, context.given.origin};
   return {};
 }
 
@@ -115,15 +79,12 @@ Result<void> set_master_port(Options& options, const Context& context) {
     return refuse(context.given, "a port", "an integer from 0 to 65535 (0: any free port)");
   }
   options.master.port = static_cast<std::uint16_t>(*port);
+  options.asked.master_port = {options.master, context.given.origin};
   return {};
 }
 
 Result<void> set_rdzv_id(Options& options, const Context& context) {
-  if (context.given.value.empty()) {
-    options.notices.push_back(context.given.origin + " is empty: the job gets a random id");
-  } else {
-    options.rdzv_id = context.given.value;
-  }
+  options.asked.rdzv_id = {context.given.value, context.given.origin};
   return {};
 }
 
@@ -133,7 +94,7 @@ Result<void> set_max_restarts(Options& options, const Context& context) {
     return refuse(context.given, "a number of restarts",
                   "an integer from 0 to " + std::to_string(kMaxRestarts));
   }
-  options.max_restarts = static_cast<std::uint32_t>(*number);
+  options.job.max_restarts = static_cast<std::uint32_t>(*number);
   return {};
 }
 
@@ -258,15 +219,8 @@ Result<void> set_start_method(Options& options, const Context& context) {
   return {};
 }
 
-struct Setter {
-  std::string_view flag;
-  Result<void> (*set)(Options&, const Context&);
-};
-
 constexpr std::array kSetters{
     Setter{"nproc-per-node", set_nproc},
-    Setter{"nnodes", set_nnodes},
-    Setter{"node-rank", set_node_rank},
     Setter{"standalone", set_standalone},
     Setter{"master-addr", set_master_addr},
     Setter{"master-port", set_master_port},
@@ -288,17 +242,29 @@ constexpr std::array kSetters{
     Setter{"start-method", set_start_method},
 };
 
+const Setter* setter_of(std::string_view flag) {
+  for (const std::span<const Setter> setters :
+       {std::span<const Setter>(kSetters), node_setters()}) {
+    const auto found = std::ranges::find(setters, flag, &Setter::flag);
+    if (found != setters.end()) return &*found;
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+tl::unexpected<Error> refuse(const Given& given, std::string_view what, std::string_view right) {
+  return fail(Errc::InvalidArgument, given.origin + ": " + in_quotes(given.value) + " is not " +
+                                         std::string(what) + ": give " + std::string(right));
+}
 
 Result<void> apply(std::string_view flag, const Given& given, const Environment& environment,
                    const Machine& machine, Options& options) {
-  const auto* const setter = std::ranges::find(kSetters, flag, &Setter::flag);
-  MUSTER_ASSERT(setter != kSetters.end());
+  const auto* const setter = setter_of(flag);
+  MUSTER_ASSERT(setter != nullptr);
   return setter->set(options, Context{given, environment, machine});
 }
 
-bool can_apply(std::string_view flag) {
-  return std::ranges::find(kSetters, flag, &Setter::flag) != kSetters.end();
-}
+bool can_apply(std::string_view flag) { return setter_of(flag) != nullptr; }
 
 }  // namespace muster::launcher

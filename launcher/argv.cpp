@@ -194,7 +194,7 @@ class Cutter {
         return {};
       }
       result_.flags.push_back(long_option(flag));
-      if (flag.takes == Takes::Value || flag.takes == Takes::MaybeValue) {
+      if (flag.takes != Takes::Nothing && flag.takes != Takes::Over) {
         const auto value = value_of(known);
         if (!value) return pass(value.error());
         result_.flags.push_back(*value);
@@ -220,7 +220,7 @@ class Cutter {
 
   /// Of a flag that is refused anyway: only so that the value is not taken for the script.
   void skip_value(const Known& known) {
-    if (known.value || known.flag->takes != Takes::Value || next_ == words_.size()) return;
+    if (known.value || known.flag->takes == Takes::Nothing || next_ == words_.size()) return;
     const std::string& word = words_[next_];
     if (word != "--" && std::holds_alternative<Plain>(meaning_of(word))) ++next_;
   }
@@ -228,7 +228,8 @@ class Cutter {
   Result<std::string> value_of(const Known& known) {
     if (known.value) return std::string(*known.value);
     if (known.flag->takes == Takes::MaybeValue) {
-      if (next_ < words_.size() && is_local_rank_style(words_[next_])) {
+      const bool has_style = known.flag->name == "pass-local-rank";
+      if (has_style && next_ < words_.size() && is_local_rank_style(words_[next_])) {
         return pass(misplaced_style_error(known.spelling, words_[next_++]));
       }
       return std::string(known.flag->implied);

@@ -87,6 +87,8 @@ bool misses_a_module(const WorkerFailure& failure) {
 }
 
 void add_cause(std::string& block, const WorkerFailure& cause, const JobFacts& facts) {
+  const bool is_a_worker = cause.cause != Cause::LostNode;  // Of which the summary says all.
+  if (!is_a_worker) return;
   if (!cause.detail.empty()) add(block, "because", cause.detail);
   add(block, "ran", facts.command);
   if (facts.python) {
@@ -135,17 +137,24 @@ std::string closing_block(const Verdict& verdict, const JobFacts& facts) {
   std::string summary = verdict.summary;
   if (verdict.cause) {
     const auto& cause = *verdict.cause;
+    const bool is_a_worker = cause.cause != Cause::LostNode;
     summary +=
-        fmt::format(" (node {}, local rank {}{})", cause.node_rank.value, cause.local_rank.value,
-                    cause.pid > 0 ? fmt::format(", pid {}", cause.pid) : "");
+        fmt::format(" (node {}{}{})", cause.node_rank.value,
+                    is_a_worker ? fmt::format(", local rank {}", cause.local_rank.value) : "",
+                    is_a_worker && cause.pid > 0 ? fmt::format(", pid {}", cause.pid) : "");
   }
-  std::string block = fmt::format("muster: job {} {} after {:.1f} s: {}\n", printable(facts.id),
+  std::string block = fmt::format("muster: job {} {} after {:.1f} s: {}", printable(facts.id),
                                   verdict.cause ? "failed" : "ended",
                                   std::chrono::duration<double>(facts.took).count(), summary);
+  if (facts.is_told_elsewhere) {
+    return block + fmt::format("; exit code {}; node 0 tells the rest\n", verdict.exit_code);
+  }
+  block += '\n';
   if (verdict.cause) add_cause(block, *verdict.cause, facts);
   for (const auto& other : verdict.others) {
     add(block, "also",
-        fmt::format("rank {} {}{}{}", other.rank.value, outcome(other),
+        fmt::format("rank {}{} {}{}{}", other.rank.value,
+                    other.node.empty() ? "" : " on " + printable(other.node), outcome(other),
                     other.detail.empty() ? "" : ": ", other.detail));
   }
   if (!verdict.victims.empty()) add(block, "victims", list_victims(verdict.victims));

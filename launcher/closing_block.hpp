@@ -17,6 +17,8 @@ struct JobFacts {
   std::optional<ChosenPython> python;
   std::string log_folder;        ///< Empty: none.
   bool err_on_terminal = false;  ///< The workers' stderr was not ours to read.
+  /// That another node's launcher prints the block: this one says the outcome in one line.
+  bool is_told_elsewhere = false;
 };
 
 /// The text that ends a job which did not succeed: its first cause, the last words of that worker,

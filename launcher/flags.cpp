@@ -20,25 +20,42 @@ constexpr Flag not_yet(std::string_view name, Takes takes, Variable variable = V
   return {name, '\0', takes, Owner::NotYet, variable, "", "", ""};
 }
 
-/// How nodes find each other: one node has no need of it.
-constexpr Flag not_yet_meeting(std::string_view name) {
-  return {
-      name,          '\0', Takes::Value, Owner::NotYet,
-      Variable::Has, "",   "",           "--master-addr and --master-port fix the store's address"};
-}
-
 constexpr std::array kFlags{
     Flag{"help", 'h', Takes::Over, Owner::Torchrun, Variable::HasNone, "", "",
          "show this text and exit"},
     Flag{"version", '\0', Takes::Over, Owner::Muster, Variable::HasNone, "", "",
          "show the version and exit"},
     shown("nproc-per-node", '\0', Takes::Value, "N", "workers: a number, gpu, cpu or auto [1]"),
-    shown("nnodes", '\0', Takes::Value, "N", "nodes: only 1 in this version [1]"),
-    shown("node-rank", '\0', Takes::Value, "N", "rank of this node: only 0 in this version [0]"),
+    shown("nnodes", '\0', Takes::Value, "N", "nodes: a number, MIN:MAX, or MIN:MAX:STEP [1]"),
+    shown("node-rank", '\0', Takes::Value, "N", "rank of this node [the rendezvous decides]"),
     shown("standalone", '\0', Takes::Nothing, "", "one node, on a free port"),
     shown("master-addr", '\0', Takes::Value, "HOST", "where the worker store listens [127.0.0.1]"),
-    shown("master-port", '\0', Takes::Value, "PORT", "its port [a free one]"),
-    shown("rdzv-id", '\0', Takes::Value, "ID", "the job's id [random]"),
+    shown("master-port", '\0', Takes::Value, "PORT", "its port [a free one; several nodes: 29500]"),
+    shown("rdzv-backend", '\0', Takes::Value, "NAME",
+          "how nodes meet: c10d, or static at the store's own address [static]"),
+    shown("rdzv-endpoint", '\0', Takes::Value, "HOST:PORT",
+          "where they meet [port 29400; static: 29500]"),
+    shown("rdzv-id", '\0', Takes::Value, "ID", "the job's id [one node: random; else none]"),
+    shown("rdzv-conf", '\0', Takes::Value, "KEY=VALUE,...",
+          "join_timeout, last_call_timeout, is_host"),
+    shown("local-addr", '\0', Takes::Value, "ADDRESS",
+          "this node's address for the others [that of the route]"),
+    ours("token-file", Takes::Value, "FILE", "", "a secret that all nodes and the server share"),
+    ours("lease", Takes::Value, "TIME", "",
+         "how long a node that is not heard of keeps its ranks [10s]"),
+    ours("prefer", Takes::Value, "N", "", "the number of nodes to wait for, beyond the fewest"),
+    ours("scale-up", Takes::Value, "WHEN", "",
+         "when a running job takes nodes in: now, checkpoint or never [now]"),
+    ours("restart-backoff", Takes::Value, "TIME", "", "the pause after a failure [0]"),
+    ours("store-allow", Takes::Values, "NETWORK", "",
+         "who else may come to the worker store: 10.0.0.0/8, an address, any"),
+    ours("port-range", Takes::Value, "LOW-HIGH", "", "ports for worker stores [any free one]"),
+    ours("iface", Takes::MaybeValue, "NAME", "auto",
+         "tell NCCL, too, the interface to use: the one of the route, or NAME"),
+    ours("preempt-command", Takes::Value, "COMMAND", "",
+         "asked now and then: exits with 0 when this machine will be taken away"),
+    ours("preempt-signal", Takes::Value, "SIGNAL", "", "what all workers get then [none]"),
+    ours("preempt-deadline", Takes::Value, "TIME", "", "how long they have to save then [30]"),
     shown("max-restarts", '\0', Takes::Value, "N", "restarts after failures [0]"),
     shown("shutdown-timeout", '\0', Takes::Value, "TIME",
           "from a worker's stop signal to SIGKILL: 30, 30s, 500ms [30]"),
@@ -61,14 +78,10 @@ constexpr std::array kFlags{
     shown("monitor-interval", '\0', Takes::Value, "SECONDS", "accepted, without meaning"),
     shown("start-method", '\0', Takes::Value, "METHOD", "accepted, without meaning"),
 
-    not_yet_meeting("rdzv-backend"),
-    not_yet_meeting("rdzv-endpoint"),
-    not_yet_meeting("rdzv-conf"),
     not_yet("event-log-handler", Takes::Value),
     not_yet("log-line-prefix-template", Takes::Value),
     not_yet("duplicate-stdout-filters", Takes::Value),
     not_yet("duplicate-stderr-filters", Takes::Value),
-    not_yet_meeting("local-addr"),
     not_yet("logs-specs", Takes::Value, Variable::HasNone),
     not_yet("numa-binding", Takes::Value, Variable::HasNone),
     not_yet("signals-to-handle", Takes::Value),

@@ -11,6 +11,7 @@ namespace muster::launcher {
 enum class Takes {
   Nothing,     ///< A switch.
   Value,       ///< `--x=v` or `--x v`.
+  Values,      ///< As Value; given several times all of them count, and a comma parts them.
   MaybeValue,  ///< `--x=v` or `--x`, which stands for `--x=implied`.
   Over,        ///< A switch that is answered at once: nothing behind it is read.
 };
@@ -34,7 +35,7 @@ struct Flag {
   Variable variable;
   std::string_view value;    ///< What the help calls the value.
   std::string_view implied;  ///< Of MaybeValue.
-  std::string_view help;     ///< Of NotYet: what to use on one machine, if anything.
+  std::string_view help;
 };
 
 /// Every flag, in the order in which help shows them.

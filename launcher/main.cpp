@@ -1,5 +1,6 @@
-// muster: runs one job on this machine. The process splits into keeper and agent first
-// (agent/run/keeper.hpp); the agent reads the command line and builds everything.
+// muster: runs a job's workers on this machine. The process splits into keeper and agent first
+// (agent/run/keeper.hpp); the agent reads the command line and builds everything: the attendance of
+// a lone node, or a meeting point of several.
 
 #include "agent/run/agent.hpp"
 #include "agent/run/keeper.hpp"
@@ -9,14 +10,19 @@
 #include "base/posix/stream.hpp"
 #include "base/posix/tcp_stream.hpp"
 #include "launcher/closing_block.hpp"
+#include "launcher/lookup.hpp"
 #include "launcher/machine.hpp"
+#include "launcher/meeting_point.hpp"
+#include "launcher/node_facts.hpp"
 #include "launcher/options.hpp"
 #include "launcher/program.hpp"
+#include "rendezvous/client/secret.hpp"
 #include "rendezvous/server/solo_attendance.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <random>
 #include <system_error>
 
@@ -168,7 +174,87 @@ agent::AgentSettings agent_settings(const Options& options, const Program& progr
   settings.grace = options.shutdown_timeout;
   settings.environment.role = options.role;
   settings.environment.agent_hosts_store = options.worker_store == WorkerStore::Agent;
+  settings.environment.tells_nccl = options.iface == "auto";
+  settings.store_allow = options.store_allow;
+  if (options.port_range) {
+    settings.store_ports = agent::PortRange{options.port_range->low, options.port_range->high};
+  }
+  settings.preempt = {.command = options.preemption.command,
+                      .sigterm_is_notice = options.preemption.is_asked_for,
+                      .left = options.preemption.deadline,
+                      .signal = options.preemption.signal};
   return settings;
+}
+
+std::uint64_t random_number() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32U) | device();
+}
+
+/// What a node of several brings to its meeting point.
+Result<MeetingPoint::Settings> meeting_settings(const Options& options,
+                                                const Environment& environment,
+                                                const std::string& local_address) {
+  auto token = read_token(options);
+  if (!token) return fail(Errc::InvalidArgument, "--token-file: " + token.error().message);
+  auto secret = rendezvous::random_secret();
+  if (!secret) return pass(secret.error());
+  auto control_token = rendezvous::random_secret();
+  if (!control_token) return pass(control_token.error());
+
+  const auto& meeting = *options.meeting;
+  Hello hello;
+  hello.job = *options.rdzv_id;
+  hello.incarnation = rendezvous::incarnation_of(*secret);
+  hello.machine = machine_name(environment);
+  hello.name = posix::short_host_name();
+  hello.version = MUSTER_VERSION;
+  hello.node_rank = options.node_rank;
+  hello.store_is_fixed = !local_address.empty();
+  hello.settings = options.job;
+  MeetingPoint::Settings settings;
+  settings.meeting = meeting;
+  settings.attendance = {.server = meeting.server,
+                         .token = *token,
+                         .local_address = local_address,
+                         .secret = *std::move(secret),
+                         .hello = std::move(hello),
+                         .seed = random_number()};
+  auto& server = settings.server;
+  server.job = *options.rdzv_id;
+  server.lease = options.job.lease;
+  server.token = *token;
+  server.control_token = *std::move(control_token);
+  server.store_allow = options.store_allow;
+  server.epoch_bits = static_cast<std::uint32_t>(random_number());
+  server.seed = random_number();
+  server.marker = marker_path(meeting.server, *options.rdzv_id, environment);
+  server.runtime_folder =
+      rendezvous::runtime_folder(value_of(environment, "XDG_RUNTIME_DIR").value_or(""));
+  return settings;
+}
+
+Result<agent::Outcome> run_alone(boost::asio::io_context& loop, agent::AgentSettings settings,
+                                 const Options& options, const agent::KeeperLink& keeper,
+                                 Logger& logger) {
+  rendezvous::SoloAttendance attendance(loop.get_executor(),
+                                        {.max_restarts = options.job.max_restarts,
+                                         .restart_backoff = options.job.restart_backoff,
+                                         .seed = random_number()});
+  agent::Agent agent(loop, std::move(settings), keeper, attendance, logger);
+  return agent.run();
+}
+
+void report_end(const Verdict& verdict, const Program& program, JobFacts facts) {
+  if (verdict.exit_code == 0) return;
+  facts.command = shell_text(
+      worker_command(program, verdict.cause ? verdict.cause->local_rank : LocalRank{0}).argv);
+  facts.python = program.python;
+  if (!facts.python && is_python(program.path)) {
+    facts.python = ChosenPython{.path = program.path, .why = "named on the command line"};
+  }
+  facts.err_on_terminal = posix::is_terminal(2);
+  (void)posix::write_within(2, closing_block(verdict, facts), kReadPatience);
 }
 
 int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper) {
@@ -184,31 +270,46 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
 
   const auto program = resolve_program(options, environment);
   if (!program) return leave(usage_error(program.error().message));
-  auto master = numeric_address_of(options.master);
-  if (!master) return leave(usage_error("--master-addr: " + master.error().message));
 
   JobFacts facts;
   facts.id = options.rdzv_id.value_or("");
   if (facts.id.empty()) facts.id = random_id();
-  // First the port: where it can't be had nothing was made yet.
-  auto bound = posix::bind_tcp(*master);
-  if (!bound)
-    return own_error("the worker store (--master-addr, --master-port): " + bound.error().message);
+
+  auto settings = agent_settings(options, *program);
+  std::optional<MeetingPoint::Settings> meeting;
+  if (options.meeting) {
+    const auto local_address = own_address(options);
+    if (!local_address) return leave(usage_error("--local-addr: " + local_address.error().message));
+    auto made = meeting_settings(options, environment, *local_address);
+    if (!made) return leave(usage_error(made.error().message));
+    meeting = std::move(*made);
+    settings.store = {local_address->empty() ? any_address() : *local_address, 0};
+  } else {
+    auto master = numeric_address_of(options.master);
+    if (!master) return leave(usage_error("--master-addr: " + master.error().message));
+    settings.store = *master;
+    // First the port: where it can't be had nothing was made yet.
+    if (!settings.store_ports || master->port != 0) {
+      auto bound = posix::bind_tcp(*master);
+      if (!bound) {
+        return own_error("the worker store (--master-addr, --master-port): " +
+                         bound.error().message);
+      }
+      settings.first_store = std::move(*bound);
+    }
+  }
   auto logs = make_log_folder(options, environment, facts.id);
   if (!logs) {
     return leave(
         usage_error((options.log_dir ? "--log-dir: " : "--redirects: ") + logs.error().message));
   }
 
-  auto settings = agent_settings(options, *program);
-  settings.environment.base = std::move(entries);
-  settings.environment.job_id = facts.id;
   settings.environment.omp_num_threads = omp_share(options, environment, *logger);
-  settings.store = *master;
+  settings.environment.base = workers_base(std::move(entries), options);
+  settings.environment.job_id = facts.id;
   settings.open_files = posix::raise_open_file_limit();
   settings.store_options.limits.connections =
       std::min(settings.store_options.limits.connections, store_connections(options.nproc));
-  settings.first_store = std::move(*bound);
   settings.error_files = options.log_dir.has_value();
   if (*logs) facts.log_folder = (*logs)->path();
   settings.logs = std::move(*logs);
@@ -217,24 +318,34 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
                 program->path, program->why);
 
   boost::asio::io_context loop(1);
-  rendezvous::SoloAttendance attendance(loop.get_executor(),
-                                        {.max_restarts = options.max_restarts});
-  agent::Agent agent(loop, std::move(settings), keeper, attendance, *logger);
-  const auto verdict = agent.run();
-  if (!verdict) return own_error(verdict.error().message);
-
-  if (verdict->exit_code != 0) {
-    facts.took = std::chrono::steady_clock::now() - started;
-    facts.command = shell_text(
-        worker_command(*program, verdict->cause ? verdict->cause->local_rank : LocalRank{0}).argv);
-    facts.python = program->python;
-    if (!facts.python && is_python(program->path)) {
-      facts.python = ChosenPython{.path = program->path, .why = "named on the command line"};
-    }
-    facts.err_on_terminal = posix::is_terminal(2);
-    (void)posix::write_within(2, closing_block(*verdict, facts), kReadPatience);
+  Result<agent::Outcome> outcome;
+  std::unique_ptr<MeetingPoint> point;
+  if (meeting) {
+    meeting->server.store.limits = settings.store_options.limits;
+    point = std::make_unique<MeetingPoint>(loop, *std::move(meeting), keeper, *logger);
+    agent::Agent agent(loop, std::move(settings), keeper, *point, *logger);
+    outcome = agent.run();
+  } else {
+    outcome = run_alone(loop, std::move(settings), options, keeper, *logger);
   }
-  return verdict->exit_code;
+  if (!outcome) return own_error(outcome.error().message);
+  if (!outcome->verdict) {
+    (void)posix::write_within(2, fmt::format("muster: job {}: {}\n", facts.id, outcome->message),
+                              kReadPatience);
+    return outcome->exit_code;
+  }
+
+  const auto& verdict = *outcome->verdict;
+  facts.took = std::chrono::steady_clock::now() - started;
+  if (point) {
+    const auto rank = point->node_rank();
+    const bool is_our_worker = verdict.cause && verdict.cause->cause != Cause::LostNode &&
+                               verdict.cause->node_rank == rank;
+    facts.is_told_elsewhere = rank != NodeRank{0} && !is_our_worker;
+  }
+  report_end(verdict, *program, facts);
+  if (point) point->see_off(agent::user_signals(keeper.user_signals));
+  return verdict.exit_code;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "launcher/apply.hpp"
 #include "launcher/argv.hpp"
 #include "launcher/flags.hpp"
+#include "launcher/settle.hpp"
 #include "launcher/text.hpp"
 #include "launcher/values.hpp"
 
@@ -42,7 +43,12 @@ void build(CLI::App& app) {
       app.add_flag(cli_names(flag), help);
     } else {
       const std::string value(flag.value);
-      auto* const option = app.add_option(cli_names(flag), help)->take_last()->type_name(value);
+      auto* const option = app.add_option(cli_names(flag), help)->type_name(value);
+      if (flag.takes == Takes::Values) {
+        option->take_all();
+      } else {
+        option->take_last();
+      }
       if (flag.takes == Takes::MaybeValue) option->option_text("[=" + value + "]");
     }
   }
@@ -65,8 +71,8 @@ ExitNow help(const CLI::App& app) {
   text +=
       "\nThe script is a Python file, or any program. Underscores in flags are as good as dashes, "
       "unique\n"
-      "beginnings are enough, and PET_<FLAG> (MUSTER_<FLAG> for worker-store, pass-local-rank and\n"
-      "log-level) in the environment stands for a flag that is not given.\n"
+      "beginnings are enough, and PET_<FLAG> in the environment (MUSTER_<FLAG> for what torchrun\n"
+      "lacks) stands for a flag that is not given.\n"
       "\nPython files run with the active virtual or conda environment's Python, or else PATH's\n"
       "python3; PYTHON_EXEC in the environment names another one.\n";
   return {.code = 0, .out = std::move(text), .err = {}};
@@ -109,7 +115,6 @@ std::string joined(const std::vector<std::string>& names) {
 /// flag.
 Result<void> refuse_not_yet(std::span<const Flag* const> met, const Environment& environment) {
   std::vector<std::string> names;
-  std::string_view instead;
   bool has_variable = false;
   for (const Flag& flag : flags()) {
     if (flag.owner != Owner::NotYet) continue;
@@ -121,7 +126,6 @@ Result<void> refuse_not_yet(std::span<const Flag* const> met, const Environment&
       has_variable = true;
     }
     names.push_back(on_line ? long_option(flag) : variable_name(flag));
-    if (!flag.help.empty()) instead = flag.help;
   }
   if (names.empty()) return {};
   const bool one = names.size() == 1;
@@ -129,11 +133,9 @@ Result<void> refuse_not_yet(std::span<const Flag* const> met, const Environment&
   message += one ? (has_variable ? " stands for a flag" : " is a flag")
                  : (has_variable ? " are flags, or stand for flags," : " are flags");
   message += " of torchrun that this version of muster does not have yet: ";
-  if (!instead.empty()) message += "on one machine ";
   message += has_variable ? (one ? "unset " : "leave out or unset ") : "leave ";
   message += one ? "it" : "them";
   if (!has_variable) message += " out";
-  if (!instead.empty()) message += "; " + std::string(instead);
   return fail(Errc::InvalidArgument, message);
 }
 
@@ -155,16 +157,15 @@ Result<std::optional<Given>> given_to(const Flag& flag, const CLI::App& app,
   const std::string option = long_option(flag);
   if (app.count(option) == 0) return from_environment(flag, environment);
   if (flag.takes == Takes::Nothing) return Given{.value = "1", .origin = option};
-  return Given{.value = app.get_option(option)->results().back(), .origin = option};
+  const auto& results = app.get_option(option)->results();
+  if (flag.takes != Takes::Values) return Given{.value = results.back(), .origin = option};
+  std::string all;
+  for (const auto& result : results) all += (all.empty() ? "" : ",") + result;
+  return Given{.value = all, .origin = option};
 }
 
 /// What no single flag can tell.
 void reconcile(Options& options) {
-  if (options.standalone && options.master.port != 0) {
-    options.notices.push_back("--standalone takes a free port: port " +
-                              std::to_string(options.master.port) + " is not used");
-    options.master.port = 0;
-  }
   // As torchrun: there, too, /dev/null says that there be no files, so nothing can go to one.
   if (options.log_dir == "/dev/null") {
     const StreamMap none;
@@ -208,6 +209,7 @@ Result<Options> fill_options(const CLI::App& app, const Environment& environment
     const auto applied = apply(flag.name, **given, environment, machine, options);
     if (!applied) return pass(applied.error());
   }
+  if (const auto settled = settle_meeting(options); !settled) return pass(settled.error());
   reconcile(options);
   notice_ranks_beyond(options);
   return options;

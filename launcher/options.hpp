@@ -3,6 +3,8 @@
 #include "base/endpoint.hpp"
 #include "base/ids.hpp"
 #include "base/log/log.hpp"
+#include "base/membership.hpp"
+#include "rendezvous/store/door.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -48,6 +50,57 @@ enum class WorkerStore { Agent, Torch };
 /// Whether, and in which spelling, a worker gets `--local_rank=N` before its own arguments.
 enum class PassLocalRank { No, Underscore, Dash };
 
+/// How the nodes of a job find each other, as torchrun calls it.
+enum class RdzvBackend {
+  Static,  ///< At the address of the workers' store.
+  C10d,    ///< At an endpoint of its own; each round has another store.
+};
+
+/// Where a job's nodes meet: a rendezvous server, embedded in the launcher of one of them, or a
+/// standing one.
+struct Meeting {
+  Endpoint server;              ///< The host may be a name; the port is not 0.
+  std::string origin;           ///< The flag or variable that names it: whom to blame.
+  std::optional<bool> is_host;  ///< Whether this node is to host the server; nullopt: as it comes.
+};
+
+/// What a flag or its variable was given, and which of them.
+template <class T>
+struct Asked {
+  T value;
+  std::string origin;
+};
+
+/// What was asked for about the nodes, flag by flag, where it is given: what it adds up to stands
+/// in `job`, `meeting`, `master`.
+struct AskedOfNodes {
+  std::optional<Asked<std::string>> nnodes;  ///< As it was typed.
+  std::optional<Asked<RdzvBackend>> backend;
+  std::optional<Asked<std::string>> endpoint;  ///< `host` or `host:port`, and one that can be read.
+  std::optional<Asked<Endpoint>> master_addr;  ///< Its host.
+  std::optional<Asked<Endpoint>> master_port;  ///< Its port.
+  std::optional<Asked<std::string>> rdzv_id;
+  std::optional<Asked<bool>> is_host;
+  std::optional<Asked<Duration>> timeout;  ///< Of `--rdzv-conf`: a static rendezvous has it.
+  std::optional<Asked<Duration>> join_timeout;
+  std::vector<std::string> for_several;  ///< Origins of flags that mean nothing to a lone node.
+};
+
+/// Ports for worker stores, both ends included.
+struct PortRange {
+  std::uint16_t low = 0;
+  std::uint16_t high = 0;
+  friend bool operator==(const PortRange&, const PortRange&) = default;
+};
+
+/// How workers are told that their machine will be taken away.
+struct Preemption {
+  std::string command;  ///< Exits with 0 when it will be. Empty: none.
+  int signal = 0;       ///< What every rank's main process gets. 0: none.
+  Duration deadline = std::chrono::seconds(30);
+  bool is_asked_for = false;  ///< Any of its flags is given: SIGTERM is a notice.
+};
+
 /// How the user asked that the program be run.
 enum class ProgramKind {
   Script,    ///< Python where it is Python, else as it is: resolve_program decides.
@@ -60,11 +113,25 @@ enum class ProgramKind {
 struct Options {
   std::uint32_t nproc = 1;   ///< Workers on this node; at least 1.
   std::string nproc_origin;  ///< Where that number comes from: `--nproc-per-node gpu`, `default`.
-  std::uint32_t max_restarts = 0;
   bool standalone = false;
 
-  /// The job's id; nullopt: main makes a random one. Any bytes: a folder is named by folder_name()
-  /// of it.
+  /// What all nodes must agree on. Without a meeting, `lease` and what else concerns several nodes
+  /// is without meaning.
+  JobSettings job;
+  std::optional<NodeRank> node_rank;  ///< Given.
+  std::optional<Meeting> meeting;     ///< nullopt: one node, which needs no server.
+  std::string local_addr;             ///< Name or number; empty: that of the route to the server.
+  std::optional<std::string> token_file;
+  std::vector<store::Network> store_allow;
+  std::optional<PortRange> port_range;
+  /// For GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME where unset; "auto": the one of the route.
+  /// Empty: Gloo's is that of the route, NCCL's is left alone.
+  std::string iface;
+  Preemption preemption;
+  AskedOfNodes asked;
+
+  /// The job's id; nullopt: main makes a random one (never where there is a meeting). Any bytes: a
+  /// folder is named by folder_name() of it.
   std::optional<std::string> rdzv_id;
   std::string role = "default";
 

@@ -1,7 +1,10 @@
 #include "launcher/values.hpp"
 
+#include "base/exit_status.hpp"
+
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <string>
 #include <utility>
@@ -11,14 +14,6 @@ namespace muster::launcher {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-/// Without the blanks that Python's numbers may have around them.
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\n\v\f\r\x1c\x1d\x1e\x1f";
-  const auto first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
 
 /// Without its underscores, each of which must stand between two digits.
 std::optional<std::string> without_underscores(std::string_view text) {
@@ -50,16 +45,6 @@ std::optional<Number> whole_number(std::string_view text) {
   return number;
 }
 
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const auto end = text.find(at);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
 std::optional<LocalRank> parse_rank(std::string_view text) {
   const auto number = parse_integer(text);
   if (!number || *number < 0 || *number > kMaxLocalRank) return std::nullopt;
@@ -83,6 +68,23 @@ std::optional<std::uint32_t> leading_ordinal(std::string_view entry) {
 }
 
 }  // namespace
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\n\v\f\r\x1c\x1d\x1e\x1f";
+  const auto first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const auto end = text.find(at);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   return whole_number<std::int64_t>(text);
@@ -138,6 +140,44 @@ std::optional<std::set<LocalRank>> parse_ranks(std::string_view text) {
     ranks.insert(*rank);
   }
   return ranks;
+}
+
+std::optional<NodeCounts> parse_nodes(std::string_view text) {
+  const auto parts = split(text, ':');
+  if (parts.size() > 3) return std::nullopt;
+  std::vector<std::uint32_t> numbers;
+  for (const auto part : parts) {
+    const auto number = parse_integer(part);
+    if (!number || *number < 1 || *number > kMaxNodes) return std::nullopt;
+    numbers.push_back(static_cast<std::uint32_t>(*number));
+  }
+  NodeCounts nodes{.min = numbers[0], .max = numbers[0]};
+  if (numbers.size() > 1) nodes.max = numbers[1];
+  if (numbers.size() > 2) nodes.step = numbers[2];
+  if (nodes.max < nodes.min) return std::nullopt;
+  return nodes;
+}
+
+std::optional<int> parse_signal(std::string_view text) {
+  constexpr int kHighest = 64;
+  std::string name(trimmed(text));
+  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  if (const auto number = parse_integer(name)) {
+    if (*number < 1 || *number > kHighest) return std::nullopt;
+    return static_cast<int>(*number);
+  }
+  if (!name.starts_with("SIG")) name = "SIG" + name;
+  for (int signal = 1; signal <= kHighest; ++signal) {
+    if (signal_name(signal) == name) return signal;
+  }
+  return std::nullopt;
+}
+
+bool is_host_text(std::string_view text) {
+  return !text.empty() && std::ranges::none_of(text, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte <= ' ' || byte >= 0x7F || c == '/';
+  });
 }
 
 std::uint32_t visible_devices(std::string_view text, std::uint32_t devices) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <vector>
 
 /// What the texts of flags and variables mean. Each is nullopt where the text means nothing.
 namespace muster::launcher {
@@ -16,6 +17,20 @@ constexpr std::uint32_t kMaxLocalRank = 65535;
 
 /// The longest time that a flag may ask for: a year.
 constexpr Duration kMaxTime = std::chrono::hours(24 * 365);
+
+/// The most nodes that a job can be asked to have.
+constexpr std::uint32_t kMaxNodes = 20000;
+
+/// What `--lease` may be: shorter ones would be missed by a busy machine, longer ones hold up every
+/// restart of a server.
+constexpr Duration kMinLease = std::chrono::milliseconds(500);
+constexpr Duration kMaxLease = std::chrono::hours(1);
+
+/// Without the blanks that Python's numbers may have around them.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+
+/// The parts between `at`s: always one more than there are of them.
+[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char at);
 
 /// As Python's int() reads it: ` 1 `, `+2`, `-3`, `1_000`, `007`; no `0x10`, no `1.5`. Also nullopt
 /// beyond 64 bits.
@@ -34,6 +49,23 @@ constexpr Duration kMaxTime = std::chrono::hours(24 * 365);
 
 /// Local ranks with commas between them: `0,3,12`.
 [[nodiscard]] std::optional<std::set<LocalRank>> parse_ranks(std::string_view text);
+
+/// How many nodes a job may have: the multiples of `step` from `min` to `max`.
+struct NodeCounts {
+  std::uint32_t min = 1;
+  std::uint32_t max = 1;
+  std::uint32_t step = 1;
+};
+
+/// `2`, `1:4` or `2:8:2`; 0 < min <= max <= kMaxNodes, step > 0.
+[[nodiscard]] std::optional<NodeCounts> parse_nodes(std::string_view text);
+
+/// `SIGTERM`, `term`, `15`; nullopt where this system has none of that name or number.
+[[nodiscard]] std::optional<int> parse_signal(std::string_view text);
+
+/// Whether the text may be a host's name or address as far as its characters go: printable ASCII,
+/// no blank, no slash.
+[[nodiscard]] bool is_host_text(std::string_view text);
 
 /// How many of `devices` CUDA shows to a process whose CUDA_VISIBLE_DEVICES is this text.
 [[nodiscard]] std::uint32_t visible_devices(std::string_view text, std::uint32_t devices);

@@ -136,6 +136,9 @@ RULES = (
         "rendezvous/server", "rendezvous/core", "rendezvous/store", "rendezvous/client", "base"
     ),
     may_include(
+        "rendezvous/daemon", "rendezvous/server", "rendezvous/client", "rendezvous/core", "base"
+    ),
+    may_include(
         "agent/run",
         "agent/core",
         "rendezvous/client",

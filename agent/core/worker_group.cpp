@@ -24,6 +24,7 @@ std::vector<WorkerGroup::Action> WorkerGroup::step(TimePoint now, const Event& e
 }
 
 std::optional<TimePoint> WorkerGroup::next_deadline() const {
+  if (const auto* knocking = std::get_if<Knocking>(&phase_)) return knocking->ends;
   if (const auto* draining = std::get_if<Draining>(&phase_)) return draining->ends;
   if (const auto* stopping = std::get_if<Stopping>(&phase_)) return stopping->kill_at;
   if (const auto* killing = std::get_if<Killing>(&phase_))
@@ -38,30 +39,54 @@ void WorkerGroup::on(TimePoint, const Assigned& assigned) {
   newest_ = assignment_.round;
   workers_.assign(settings_.workers, Worker::Absent);
   victims_.clear();
-  phase_ = Starting{0};
-  if (assignment_.node_rank == NodeRank{0}) {
+  prepared_ = false;
+  const bool hosts = assignment_.node_rank == NodeRank{0} && !assignment_.store_on_server;
+  if (hosts) {
+    phase_ = Hosting{};
     actions_.emplace_back(HostStore{assignment_});
-  } else {
-    actions_.emplace_back(Spawn{assignment_, 0});
+    return;
   }
+  acknowledge();
+  if (assignment_.nodes == 1) {
+    spawn(0);
+    return;
+  }
+  phase_ = Knocking{};
+  actions_.emplace_back(Knock{assignment_});
 }
 
 void WorkerGroup::on(TimePoint, const Hosted&) {
-  MUSTER_ASSERT(std::holds_alternative<Starting>(phase_));
-  actions_.emplace_back(Spawn{assignment_, 0});
+  MUSTER_ASSERT(std::holds_alternative<Hosting>(phase_));
+  acknowledge();
+  spawn(0);
 }
 
 void WorkerGroup::on(TimePoint, const NotHosted& failed) {
-  MUSTER_ASSERT(std::holds_alternative<Starting>(phase_));
+  MUSTER_ASSERT(std::holds_alternative<Hosting>(phase_));
   fail_to_start(0, failed.message, false);
 }
 
+void WorkerGroup::on(TimePoint, const KnockHeard&) {
+  if (std::holds_alternative<Knocking>(phase_)) spawn(0);
+}
+
+void WorkerGroup::on(TimePoint, const KnockFailed& failed) {
+  if (auto* knocking = std::get_if<Knocking>(&phase_)) knocking->last = failed.detail;
+}
+
+void WorkerGroup::on(TimePoint now, const MasterIsUp& up) {
+  auto* knocking = std::get_if<Knocking>(&phase_);
+  if (knocking == nullptr || up.round != assignment_.round || knocking->ends) return;
+  knocking->ends = now + kKnockPatience;
+}
+
 void WorkerGroup::on(TimePoint, const Spawned& spawned) {
-  auto& starting = std::get<Starting>(phase_);
-  MUSTER_ASSERT(spawned.index == starting.next);
+  MUSTER_ASSERT(spawned.index == std::get<Spawning>(phase_).next);
   workers_[spawned.index] = Worker::Alive;
-  if (++starting.next < settings_.workers) {
-    actions_.emplace_back(Spawn{assignment_, starting.next});
+  if (prepared_ && settings_.preempt_signal != 0)
+    actions_.emplace_back(Signal{spawned.index, settings_.preempt_signal});
+  if (spawned.index + 1 < settings_.workers) {
+    spawn(spawned.index + 1);
     return;
   }
   phase_ = Running{};
@@ -69,23 +94,30 @@ void WorkerGroup::on(TimePoint, const Spawned& spawned) {
 }
 
 void WorkerGroup::on(TimePoint, const NotSpawned& failed) {
-  MUSTER_ASSERT(std::holds_alternative<Starting>(phase_));
+  MUSTER_ASSERT(std::holds_alternative<Spawning>(phase_));
   fail_to_start(failed.index, failed.message, failed.user_error);
 }
 
 void WorkerGroup::on(TimePoint now, const Exited& exited) {
   MUSTER_ASSERT(workers_[exited.index] == Worker::Alive);
-  workers_[exited.index] = exited.status.success() ? Worker::Succeeded : Worker::Ended;
-
   const auto* stopping = std::get_if<Stopping>(&phase_);
-  if (std::holds_alternative<Killing>(phase_) ||
+  const auto* killing = std::get_if<Killing>(&phase_);
+  // Without a beacon, a worker that was asked to save and leaves has saved; whether it had finished
+  // as well is not known.
+  const bool saved = prepared_ && settings_.preempt_signal != 0 &&
+                     left_as_asked(exited.status, settings_.preempt_signal);
+  workers_[exited.index] = exited.status.success() && !saved ? Worker::Succeeded : Worker::Ended;
+
+  if (killing != nullptr || saved ||
       (stopping != nullptr && left_as_asked(exited.status, stopping->signal))) {
-    victims_.push_back({Rank{assignment_.rank_offset.value + exited.index}, exited.status});
+    if (killing == nullptr || !killing->by_lease)
+      victims_.push_back({Rank{assignment_.rank_offset.value + exited.index}, exited.status});
   } else if (!exited.status.success()) {
     WorkerFailure failure = exited.evidence;
     failure.status = exited.status;
     fail(std::move(failure), exited.index);
   }
+  if (prepared_) say_who_still_saves();
 
   if (stopping != nullptr && !any_alive()) {
     kill(now);
@@ -96,18 +128,64 @@ void WorkerGroup::on(TimePoint now, const Exited& exited) {
 }
 
 void WorkerGroup::on(TimePoint now, const StopOrdered& ordered) {
-  newest_ = std::max(newest_, ordered.stop.round);
-  if (ordered.stop.round != assignment_.round) return;
-  if (std::holds_alternative<Draining>(phase_)) {
-    kill(now);
+  const auto& round = ordered.stop.round;
+  const bool unheard_of = round > newest_;
+  newest_ = std::max(newest_, round);
+  if (std::holds_alternative<Idle>(phase_)) {
+    // Its Assignment did not arrive, and will not be taken any more: nothing of it is here.
+    if (unheard_of) {
+      send(Stopped{round});
+      actions_.emplace_back(EndRound{round, {}});
+    }
     return;
   }
-  if (!std::holds_alternative<Starting>(phase_) && !std::holds_alternative<Running>(phase_)) return;
-  for (std::uint32_t index = 0; index < workers_.size(); ++index) {
-    if (workers_[index] == Worker::Alive) actions_.emplace_back(Signal{index, ordered.stop.signal});
+  if (round != assignment_.round) return;
+  send(Stopped{round});
+  if (std::holds_alternative<Draining>(phase_)) {
+    kill(now);
+  } else if (is_starting() || std::holds_alternative<Running>(phase_)) {
+    stop(now, ordered.stop.signal);
   }
-  phase_ = Stopping{now + settings_.grace, ordered.stop.signal};
-  if (hurried_ || !any_alive()) kill(now);
+}
+
+void WorkerGroup::on(TimePoint, const PrepareOrdered& ordered) {
+  if (std::holds_alternative<Idle>(phase_) || ordered.prepare.round != assignment_.round) return;
+  const bool signals =
+      settings_.preempt_signal != 0 && (is_starting() || std::holds_alternative<Running>(phase_));
+  if (!prepared_) {
+    actions_.emplace_back(TellWorkers{TellWorkers::Word::CheckpointNow});
+    for (std::uint32_t index = 0; signals && index < workers_.size(); ++index) {
+      if (workers_[index] == Worker::Alive)
+        actions_.emplace_back(Signal{index, settings_.preempt_signal});
+    }
+  }
+  prepared_ = true;
+  say_who_still_saves();
+}
+
+void WorkerGroup::on(TimePoint now, const LeaseEnded& ended) {
+  if (std::holds_alternative<Idle>(phase_) || std::holds_alternative<StuckForGood>(phase_)) return;
+  if (auto* killing = std::get_if<Killing>(&phase_)) {
+    killing->by_lease = true;
+    return;
+  }
+  // Peers will fail of what follows: they are victims of the node's loss. Unless something else
+  // had failed here before.
+  const bool is_first =
+      (is_starting() || std::holds_alternative<Running>(phase_)) &&
+      std::find(workers_.begin(), workers_.end(), Worker::Ended) == workers_.end();
+  if (is_first) {
+    WorkerFailure loss;
+    loss.cause = Cause::LostNode;
+    loss.detail = ended.reason;
+    fail(std::move(loss), 0);
+  }
+  kill(now, true);
+}
+
+void WorkerGroup::on(TimePoint, const LeaseHalfOver&) {
+  if (!std::holds_alternative<Idle>(phase_))
+    actions_.emplace_back(TellWorkers{TellWorkers::Word::LeaseRunningOut});
 }
 
 void WorkerGroup::on(TimePoint, const SignalPassed& passed) {
@@ -130,7 +208,9 @@ void WorkerGroup::on(TimePoint, const TreeEmptied&) {
 }
 
 void WorkerGroup::on(TimePoint now, const Ticked&) {
-  if (const auto* draining = std::get_if<Draining>(&phase_)) {
+  if (const auto* knocking = std::get_if<Knocking>(&phase_)) {
+    if (knocking->ends && now >= *knocking->ends) give_up_knocking(knocking->last);
+  } else if (const auto* draining = std::get_if<Draining>(&phase_)) {
     if (now >= draining->ends) kill(now);
   } else if (const auto* stopping = std::get_if<Stopping>(&phase_)) {
     if (now >= stopping->kill_at) kill(now);
@@ -147,14 +227,42 @@ void WorkerGroup::on(TimePoint now, const Ticked&) {
 
 void WorkerGroup::send(Report report) { actions_.emplace_back(Send{std::move(report)}); }
 
-void WorkerGroup::kill(TimePoint now) {
-  phase_ = Killing{now + kSweepInterval, now + kKillPatience};
+void WorkerGroup::acknowledge() { send(Acknowledged{assignment_.round}); }
+
+void WorkerGroup::spawn(std::uint32_t index) {
+  phase_ = Spawning{index};
+  actions_.emplace_back(Spawn{assignment_, index});
+}
+
+void WorkerGroup::stop(TimePoint now, int signal) {
+  if (std::holds_alternative<Knocking>(phase_)) actions_.emplace_back(StopKnocking{});
+  for (std::uint32_t index = 0; index < workers_.size(); ++index) {
+    if (workers_[index] == Worker::Alive) actions_.emplace_back(Signal{index, signal});
+  }
+  phase_ = Stopping{now + settings_.grace, signal};
+  if (hurried_ || !any_alive()) kill(now);
+}
+
+void WorkerGroup::kill(TimePoint now, bool by_lease) {
+  if (std::holds_alternative<Knocking>(phase_)) actions_.emplace_back(StopKnocking{});
+  phase_ = Killing{now + kSweepInterval, now + kKillPatience, by_lease};
   actions_.emplace_back(KillTree{});
 }
 
 void WorkerGroup::end_round() {
   phase_ = Idle{};
   actions_.emplace_back(EndRound{assignment_.round, std::exchange(victims_, {})});
+}
+
+void WorkerGroup::give_up_knocking(const std::string& last) {
+  Unreachable unreachable{assignment_.round, last};
+  if (last.empty()) {
+    unreachable.detail = "the store of the master at " + to_string(assignment_.master) +
+                         " did not answer to a knock";
+  }
+  actions_.emplace_back(StopKnocking{});
+  phase_ = Running{};  // Without workers, until the Stop.
+  send(std::move(unreachable));
 }
 
 void WorkerGroup::fail_to_start(std::uint32_t index, const std::string& message, bool user_error) {
@@ -173,6 +281,20 @@ void WorkerGroup::fail(WorkerFailure failure, std::uint32_t index) {
   const auto started =
       static_cast<std::uint32_t>(workers_.size()) - static_cast<std::uint32_t>(absent);
   send(Failed{assignment_.round, std::move(failure), started});
+}
+
+/// Those that are about to be started have not saved either.
+void WorkerGroup::say_who_still_saves() {
+  const auto saves = [this](Worker worker) {
+    return worker == Worker::Alive || (worker == Worker::Absent && is_starting());
+  };
+  const auto left = std::count_if(workers_.begin(), workers_.end(), saves);
+  send(Saving{assignment_.round, static_cast<std::uint32_t>(left)});
+}
+
+bool WorkerGroup::is_starting() const {
+  return std::holds_alternative<Hosting>(phase_) || std::holds_alternative<Knocking>(phase_) ||
+         std::holds_alternative<Spawning>(phase_);
 }
 
 bool WorkerGroup::any_alive() const {

@@ -15,20 +15,29 @@ namespace muster::agent {
 /// The workers of one node through the rounds of a job: in which order they are started, watched, asked
 /// to leave and killed. It knows workers by their index on the node, 0 .. workers - 1.
 ///
-///   Idle     --Assigned--> Starting: hosts the store if this node has rank 0, then spawns one by one
-///   Starting --the last one spawned--> Running
-///   Starting --one can't be started--> Running: says so and waits for the Stop
+///   Idle     --Assigned--> Hosting where this node hosts the store, Spawning where it is alone, else Knocking
+///   Hosting  --the store listens: acknowledged--> Spawning, one by one
+///   Knocking --the master's store was heard--> Spawning
+///   Knocking --not within 5 s of MasterUp--> Running, without workers: says so and waits for the Stop
+///   Spawning --the last one spawned--> Running
+///   Hosting, Spawning --the store or a worker can't be started--> Running: says so and waits for the Stop
 ///   Running  --a worker fails--> Running: says so and waits for the Stop
 ///   Running  --all exited 0--> Draining: what they left behind has a while to finish
-///   Starting, Running --Stop--> Stopping: each main process was asked once, and has the grace
+///   Hosting, Knocking, Spawning, Running --Stop--> Stopping: each main process was asked once, and has the grace
 ///   Stopping --all main processes ended, the grace is over, or the user is in a hurry--> Killing
 ///   Draining --Stop, the patience is over, or the user is in a hurry--> Killing
+///   any but Idle --the lease ended--> Killing
 ///   Draining, Stopping, Killing --the tree is empty--> Idle: the round is over
 ///   Killing  --10 s--> Stuck, for good
 ///
+/// Each Stop of the round is answered at once (Stopped): all that was seen by then is reported already.
 /// A worker that ends in Stopping as it was asked to (exit 0, or by the stop signal) is a victim; one
 /// that ends in another way failed by itself, and its evidence counts for the first cause. In Killing
-/// all are victims. The tree is everything that descends from a worker, its main process included.
+/// all are victims, except of a lease that ended: then the node is what failed, and who dies of that is
+/// not mentioned. The tree is everything that descends from a worker, its main process included.
+///
+/// Before a machine is taken away (Prepare) the workers are told to save, by a signal where one is set.
+/// One that then leaves as asked has saved; it has neither failed nor finished.
 ///
 /// Pure: the same calls give the same actions.
 // clang-format on
@@ -37,6 +46,7 @@ class WorkerGroup {
   struct Settings {
     std::uint32_t workers = 1;
     Duration grace = std::chrono::seconds(30);  ///< Between the stop signal and SIGKILL.
+    int preempt_signal = 0;  ///< What asks the workers to save; 0: only their beacon does.
   };
 
   /// How long what the workers left behind may run on after they all exited 0.
@@ -45,6 +55,8 @@ class WorkerGroup {
   static constexpr Duration kSweepInterval = std::chrono::milliseconds(20);
   /// A process that survives SIGKILL for so long is in the kernel's hands.
   static constexpr Duration kKillPatience = std::chrono::seconds(10);
+  /// Once the master is up, its store must answer to a knock within this time (protocol.md 4).
+  static constexpr Duration kKnockPatience = std::chrono::seconds(5);
 
   struct Assigned {
     Assignment assignment;
@@ -52,6 +64,14 @@ class WorkerGroup {
   struct Hosted {};  ///< The store listens.
   struct NotHosted {
     std::string message;
+  };
+  struct KnockHeard {};  ///< The master's store answered.
+  struct KnockFailed {   ///< One knock did; the next follows by itself. Names both ends and the
+                         ///< cause.
+    std::string detail;
+  };
+  struct MasterIsUp {
+    RoundId round;
   };
   struct Spawned {
     std::uint32_t index;
@@ -71,22 +91,36 @@ class WorkerGroup {
   struct StopOrdered {
     Stop stop;
   };
+  struct PrepareOrdered {
+    Prepare prepare;
+  };
+  /// The node's ranks are no longer its own. To be fed before any death that may have come of it:
+  /// the keeper kills as well.
+  struct LeaseEnded {
+    std::string reason;
+  };
+  struct LeaseHalfOver {};
   struct SignalPassed {
     int signal;
   };  ///< For every worker's main process, the job goes on.
   struct Hurried {};  ///< The user will wait no longer: the grace is over, now and for later Stops.
   struct TreeEmptied {};  ///< No process of the round is left.
   struct Ticked {};
-  using Event = std::variant<Assigned, Hosted, NotHosted, Spawned, NotSpawned, Exited, StopOrdered,
-                             SignalPassed, Hurried, TreeEmptied, Ticked>;
+  using Event = std::variant<Assigned, Hosted, NotHosted, KnockHeard, KnockFailed, MasterIsUp,
+                             Spawned, NotSpawned, Exited, StopOrdered, PrepareOrdered, LeaseEnded,
+                             LeaseHalfOver, SignalPassed, Hurried, TreeEmptied, Ticked>;
 
   struct HostStore {
     Assignment assignment;
-  };  ///< Answer with Hosted or NotHosted.
+  };  ///< Answer with Hosted or NotHosted, before anything else happens.
+  struct Knock {
+    Assignment assignment;
+  };  ///< At the master's store, again and again, until KnockHeard or StopKnocking.
+  struct StopKnocking {};
   struct Spawn {
     Assignment assignment;
     std::uint32_t index;
-  };  ///< Answer with Spawned or NotSpawned.
+  };  ///< Answer with Spawned or NotSpawned, before anything else happens.
   struct Signal {
     std::uint32_t index;
     int signal;
@@ -102,7 +136,12 @@ class WorkerGroup {
   struct GiveUp {
     RoundId round;
   };  ///< Report Stuck with what is left of the tree.
-  using Action = std::variant<HostStore, Spawn, Signal, KillTree, Send, EndRound, GiveUp>;
+  /// For the workers that listen to their agent: what they should know.
+  struct TellWorkers {
+    enum class Word { CheckpointNow, LeaseRunningOut } word;
+  };
+  using Action = std::variant<HostStore, Knock, StopKnocking, Spawn, Signal, KillTree, Send,
+                              EndRound, GiveUp, TellWorkers>;
 
   explicit WorkerGroup(Settings settings) : settings_(settings) {}
 
@@ -113,7 +152,12 @@ class WorkerGroup {
 
  private:
   struct Idle {};
-  struct Starting {
+  struct Hosting {};
+  struct Knocking {
+    std::optional<TimePoint> ends;  // nullopt: the master is not up yet.
+    std::string last;               // Why the newest knock failed.
+  };
+  struct Spawning {
     std::uint32_t next;
   };
   struct Running {};
@@ -127,28 +171,42 @@ class WorkerGroup {
   struct Killing {
     TimePoint sweep_at;
     TimePoint stuck_at;
+    bool by_lease;
   };
   struct StuckForGood {};
-  using Phase = std::variant<Idle, Starting, Running, Draining, Stopping, Killing, StuckForGood>;
+  using Phase = std::variant<Idle, Hosting, Knocking, Spawning, Running, Draining, Stopping,
+                             Killing, StuckForGood>;
   enum class Worker { Absent, Alive, Succeeded, Ended };
 
   void on(TimePoint now, const Assigned& assigned);
   void on(TimePoint now, const Hosted& hosted);
   void on(TimePoint now, const NotHosted& failed);
+  void on(TimePoint now, const KnockHeard& heard);
+  void on(TimePoint now, const KnockFailed& failed);
+  void on(TimePoint now, const MasterIsUp& up);
   void on(TimePoint now, const Spawned& spawned);
   void on(TimePoint now, const NotSpawned& failed);
   void on(TimePoint now, const Exited& exited);
   void on(TimePoint now, const StopOrdered& ordered);
+  void on(TimePoint now, const PrepareOrdered& ordered);
+  void on(TimePoint now, const LeaseEnded& ended);
+  void on(TimePoint now, const LeaseHalfOver& half);
   void on(TimePoint now, const SignalPassed& passed);
   void on(TimePoint now, const Hurried& hurried);
   void on(TimePoint now, const TreeEmptied& emptied);
   void on(TimePoint now, const Ticked& ticked);
 
   void send(Report report);
-  void kill(TimePoint now);
+  void acknowledge();
+  void spawn(std::uint32_t index);
+  void stop(TimePoint now, int signal);
+  void kill(TimePoint now, bool by_lease = false);
   void end_round();
+  void give_up_knocking(const std::string& last);
   void fail_to_start(std::uint32_t index, const std::string& message, bool user_error);
   void fail(WorkerFailure failure, std::uint32_t index);
+  void say_who_still_saves();
+  bool is_starting() const;
   bool any_alive() const;
   bool all_succeeded() const;
 
@@ -158,6 +216,7 @@ class WorkerGroup {
   RoundId newest_;  // The highest round named to us, in an Assignment or a Stop.
   std::vector<Worker> workers_;
   std::vector<Victim> victims_;
+  bool prepared_ = false;  // The workers of the round were told to save.
   bool hurried_ = false;
   std::vector<Action> actions_;  // Of the step under way.
 };

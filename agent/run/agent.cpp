@@ -3,12 +3,15 @@
 #include "agent/core/evidence.hpp"
 #include "agent/run/error_file.hpp"
 #include "base/assert.hpp"
+#include "base/posix/boot_clock.hpp"
 #include "base/posix/fork.hpp"
+#include "base/posix/interfaces.hpp"
 #include "base/posix/process_tree.hpp"
 #include "base/posix/socket.hpp"
 #include "base/posix/stream.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <utility>
 
@@ -31,6 +34,13 @@ std::string sender_text(const posix::ReceivedSignal& signal) {
   if (signal.sender == 0) return "the system";
   const auto name = posix::process_name(signal.sender);
   return "process " + std::to_string(signal.sender) + (name.empty() ? "" : " (" + name + ")");
+}
+
+/// All addresses of a machine whose kernel has no IPv6 are the IPv4 ones.
+Result<posix::Fd> bind_at(const Endpoint& endpoint) {
+  auto bound = posix::bind_tcp(endpoint);
+  if (bound || endpoint.host != "::" || bound.error().code == Errc::InvalidArgument) return bound;
+  return posix::bind_tcp({"0.0.0.0", endpoint.port});
 }
 
 posix::SignalSource open_signals(const KeeperLink& keeper) {
@@ -61,7 +71,8 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
       attendance_(attendance),
       logger_(logger),
       group_({.workers = static_cast<std::uint32_t>(settings_.workers.size()),
-              .grace = settings_.grace}),
+              .grace = settings_.grace,
+              .preempt_signal = settings_.preempt.signal}),
       signals_(open_signals(keeper)),
       signal_wait_(loop),
       keeper_wait_(loop),
@@ -77,9 +88,20 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
 
 Agent::~Agent() { write_log_through(logger_, {}); }
 
-Result<Verdict> Agent::run() {
+Result<Outcome> Agent::run() {
   auto store = reserve_store();
   if (!store) return pass(store.error());
+  Hello hello;  // What else belongs to it is the attendance's to know.
+  hello.slots = static_cast<std::uint32_t>(settings_.workers.size());
+  hello.role = settings_.environment.role;
+  hello.store = *store;
+  if (attendance_.is_leased()) {
+    auto addresses = posix::local_addresses();
+    if (!addresses) return pass(addresses.error());
+    hello.addresses = std::move(*addresses);
+  } else {
+    keeper_.page.renew_for_ever();
+  }
   for (const auto& [descriptor, fd] : {std::pair{&signal_wait_, signals_.descriptor()},
                                        std::pair{&keeper_wait_, keeper_.pidfd.get()}}) {
     auto copy = posix::duplicate(fd);
@@ -88,21 +110,37 @@ Result<Verdict> Agent::run() {
   }
   watch_signals();
   watch_keeper();
-  attendance_.on_order([this](const Order& order) { obey(order); });
-  attendance_.report(Hello{.slots = static_cast<std::uint32_t>(settings_.workers.size()),
-                           .role = settings_.environment.role,
-                           .store = *store});
+  if (!settings_.preempt.command.empty()) {
+    preempt_.emplace(
+        loop_,
+        PreemptWatch::Settings{.command = settings_.preempt.command,
+                               .environment = settings_.environment.base,
+                               .signals = keeper_.user_signals},
+        [this](const std::string& reason) { notice(reason); }, logger_);
+  }
+  attendance_.attend(
+      {.on_order = [this](const Order& order) { obey(order); },
+       .on_fence = [this](const std::string& reason) { on_fence(reason); },
+       .on_half_lease = [this] { feed(WorkerGroup::LeaseHalfOver{}); },
+       .on_giving_up =
+           [this](int exit_code, const std::string& message) {
+             leave({.verdict = std::nullopt, .exit_code = exit_code, .message = message});
+           }});
+  attendance_.report(std::move(hello));
   loop_.run();
 
-  attendance_.on_order(nullptr);
+  attendance_.attend({});
+  knocker_.reset();
+  if (preempt_) preempt_->pause();
   // What survives SIGKILL (a verdict after Stuck) is the keeper's to wait for.
   if (fault_) (void)posix::end_descendants(kLastSweepPatience);
+  if (keeper_is_dead_) attendance_.say_farewell("its keeper was killed");
   const auto patience = fault_ ? kFaultPatience : kFlushPatience;
   out_.flush(patience);
   err_.flush(patience);
   if (fault_) return pass(*fault_);
-  MUSTER_ASSERT(verdict_.has_value());
-  return std::move(*verdict_);
+  MUSTER_ASSERT(outcome_.has_value());
+  return std::move(*outcome_);
 }
 
 void Agent::feed(const WorkerGroup::Event& event) {
@@ -140,8 +178,10 @@ void Agent::act(const WorkerGroup::HostStore& host) {
     feed(WorkerGroup::Hosted{});
     return;
   }
-  auto server = store::Server::start(loop_.get_executor(), std::move(reserved_),
-                                     settings_.store_options, logger_);
+  auto options = settings_.store_options;
+  options.door = door_for(host.assignment);
+  auto server =
+      store::Server::start(loop_.get_executor(), std::move(reserved_), std::move(options), logger_);
   if (!server) {
     feed(WorkerGroup::NotHosted{server.error().message});
     return;
@@ -163,6 +203,10 @@ void Agent::act(const WorkerGroup::Spawn& spawn) {
   }
   auto process = posix::Process::spawn(command);
   (*worker)->streams.close_child_ends();
+  if (!process && process.error().step == posix::SpawnError::Step::LeaseEnded) {
+    feed(WorkerGroup::LeaseEnded{process.error().message});
+    return;
+  }
   if (!process) {
     const auto& error = process.error();
     const bool user_error = error.step == posix::SpawnError::Step::Exec && error.error != ENOMEM &&
@@ -184,6 +228,7 @@ void Agent::act(const WorkerGroup::Signal& signal) {
 }
 
 void Agent::act(const WorkerGroup::KillTree&) {
+  if (preempt_) preempt_->pause();
   // First those whom we can reach whatever /proc and our descriptors say.
   for (const auto& worker : workers_) {
     if (worker) worker->process->signal(SIGKILL);
@@ -203,14 +248,26 @@ void Agent::act(const WorkerGroup::Send& send) {
                  failure.status ? describe(*failure.status) : "could not be started",
                  failure.detail.empty() ? "" : ": ", failure.detail);
   }
+  if (const auto* unreachable = std::get_if<Unreachable>(&send.report))
+    logger_.warn("the store of the master can't be reached: {}", unreachable->detail);
+  if (const auto* saving = std::get_if<Saving>(&send.report))
+    logger_.info("saving before this round ends workers={}", saving->left);
   if (std::holds_alternative<Succeeded>(send.report) && posix::has_children()) {
-    logger_.info(
-        "waiting up to {} s for {} processes that the workers left",
-        std::chrono::duration_cast<std::chrono::seconds>(WorkerGroup::kDrainPatience).count(),
-        posix::descendants().size());
-    drain_announced_ = true;
+    announce_drain();
   }
   attendance_.report(send.report);
+}
+
+void Agent::announce_drain() {
+  const auto own = preempt_ ? preempt_->pid() : std::nullopt;
+  const auto left = own ? posix::descendants({*own}).size() : posix::descendants().size();
+  // The tree must become empty, and our own command's place is in it as well.
+  if (preempt_) preempt_->pause();
+  if (left == 0) return;
+  logger_.info(
+      "waiting up to {} s for {} processes that the workers left",
+      std::chrono::duration_cast<std::chrono::seconds>(WorkerGroup::kDrainPatience).count(), left);
+  drain_announced_ = true;
 }
 
 void Agent::act(const WorkerGroup::EndRound& end) {
@@ -219,15 +276,29 @@ void Agent::act(const WorkerGroup::EndRound& end) {
     worker->streams.finish();
     worker.reset();
   }
-  store_.reset();
+  knocker_.reset();
+  is_empty_ = true;
+  // Workers of other nodes may not even have begun to meet there.
+  const bool others_meet = assignment_.nodes > 1 && !is_over_;
+  if (!others_meet) store_.reset();
   reserved_.reset();
   auto next = reserve_store();
+  if (!next && store_) {  // Perhaps for want of a second port.
+    store_.reset();
+    next = reserve_store();
+  }
   if (!next) {
     fault_ = next.error();
     loop_.stop();
     return;
   }
+  if (preempt_) preempt_->resume();
   attendance_.report(Empty{end.round, end.victims, *next});
+  if (attendance_.hosts_rendezvous() && last_signal_ != 0) {
+    logger_.warn(
+        "this node's workers are gone; it stays for the other nodes, since it hosts the job's "
+        "rendezvous. Another signal ends that");
+  }
 }
 
 void Agent::act(const WorkerGroup::GiveUp& give_up) {
@@ -240,24 +311,125 @@ void Agent::act(const WorkerGroup::GiveUp& give_up) {
   attendance_.report(Stuck{give_up.round, pids});
 }
 
-void Agent::obey(const Order& order) {
-  if (const auto* assignment = std::get_if<Assignment>(&order)) {
-    if (assignment->attempt > 0) {
-      logger_.warn("restarting attempt={} restarts={}/{}", assignment->attempt,
-                   assignment->restarts, assignment->max_restarts);
-    }
-    if (!oom_) oom_.emplace();
-    oom_->begin_round();
-    feed(WorkerGroup::Assigned{*assignment});
-  } else if (const auto* stop = std::get_if<Stop>(&order)) {
-    logger_.info("stopping round={} reason=\"{}\" signal={} grace={}s", stop->round.number,
-                 stop->reason, signal_name(stop->signal),
-                 std::chrono::duration<double>(settings_.grace).count());
-    feed(WorkerGroup::StopOrdered{*stop});
-  } else {
-    verdict_ = std::get<Verdict>(order);
-    loop_.stop();
+void Agent::act(const WorkerGroup::Knock& knock) {
+  if (!settings_.environment.agent_hosts_store) {
+    // The store is PyTorch's own, of the worker with rank 0: it knows no knocking, nor a door.
+    feed(WorkerGroup::KnockHeard{});
+    return;
   }
+  knocker_ = std::make_unique<Knocker>(
+      loop_, knock.assignment.master, knock.assignment.secret, attendance_.local_address(),
+      Knocker::Handlers{.on_heard =
+                            [this] {
+                              knocker_.reset();
+                              feed(WorkerGroup::KnockHeard{});
+                            },
+                        .on_failed =
+                            [this](const std::string& detail) {
+                              logger_.debug("{}", detail);
+                              feed(WorkerGroup::KnockFailed{detail});
+                            }});
+}
+
+void Agent::act(const WorkerGroup::StopKnocking&) { knocker_.reset(); }
+
+void Agent::act(const WorkerGroup::TellWorkers& tell) {
+  const bool running_out = tell.word == WorkerGroup::TellWorkers::Word::LeaseRunningOut;
+  logger_.debug("telling the workers word={}",
+                running_out ? "lease-running-out" : "checkpoint-now");
+}
+
+void Agent::obey(const Order& order) {
+  std::visit([this](const auto& what) { obey(what); }, order);
+}
+
+void Agent::obey(const Assignment& assignment) {
+  if (assignment.attempt > 0) {
+    logger_.warn("restarting attempt={} restarts={}/{}", assignment.attempt, assignment.restarts,
+                 assignment.max_restarts);
+  }
+  if (assignment.nodes > 1) {
+    logger_.info("round={} node_rank={}/{} world_size={} master={}", assignment.round.number,
+                 assignment.node_rank.value, assignment.nodes, assignment.world_size,
+                 to_string(assignment.master));
+  }
+  if (is_empty_) {
+    is_empty_ = is_over_ = false;
+    store_.reset();
+  }
+  if (!oom_) oom_.emplace();
+  oom_->begin_round();
+  interface_ = interface_for(assignment);
+  feed(WorkerGroup::Assigned{assignment});
+}
+
+void Agent::obey(const Stop& stop) {
+  logger_.info("stopping round={} reason=\"{}\" signal={} grace={}s", stop.round.number,
+               stop.reason, signal_name(stop.signal),
+               std::chrono::duration<double>(settings_.grace).count());
+  is_over_ = true;
+  feed(WorkerGroup::StopOrdered{stop});
+  if (is_empty_) store_.reset();
+}
+
+void Agent::obey(const Prepare& prepare) {
+  const auto left = std::chrono::duration<double>(prepare.left).count();
+  logger_.warn(
+      "a machine of the job will be taken away: the workers should save reason=\"{}\" left={}",
+      prepare.reason, left > 0 ? std::to_string(std::lround(left)) + "s" : "unknown");
+  feed(WorkerGroup::PrepareOrdered{prepare});
+}
+
+void Agent::obey(const MasterUp& up) { feed(WorkerGroup::MasterIsUp{up.round}); }
+
+void Agent::obey(const Verdict& verdict) {
+  leave({.verdict = verdict, .exit_code = verdict.exit_code, .message = {}});
+}
+
+void Agent::leave(Outcome outcome) {
+  if (!outcome_) outcome_ = std::move(outcome);
+  loop_.stop();
+}
+
+void Agent::on_fence(const std::string& reason) {
+  is_over_ = true;
+  feed(WorkerGroup::LeaseEnded{reason});
+  if (is_empty_) store_.reset();
+}
+
+/// Who was killed since the lease is over did not fail. The keeper kills by the page, so we may
+/// hear of the deaths before our own timer tells us why.
+void Agent::fence_if_over() {
+  const auto ends = keeper_.page.lease_ends();
+  if (ends && posix::boot_now() >= *ends) on_fence("the lease is over");
+}
+
+/// For the libraries that would else guess: the interface of this node's route to the others. Empty
+/// where there are none, or where it is a route within the machine.
+std::string Agent::interface_for(const Assignment& assignment) const {
+  if (assignment.nodes < 2) return {};
+  auto name = posix::interface_of(attendance_.local_address());
+  // The rendezvous is on this machine: what the others call us is the better answer.
+  if (name == "lo" && assignment.node_rank == NodeRank{0})
+    name = posix::interface_of(assignment.master.host);
+  return name == "lo" ? "" : name;
+}
+
+/// Who may come to the store of a round (protocol.md 7).
+store::Door Agent::door_for(const Assignment& assignment) const {
+  auto door = settings_.store_options.door;
+  door.is_open = !attendance_.is_leased() && settings_.store_allow.empty();
+  door.allowed = settings_.store_allow;
+  door.secret = assignment.secret;
+  auto admitted = assignment.admitted;
+  if (!door.is_open) {
+    auto own = posix::local_addresses();
+    if (own) admitted.insert(admitted.end(), own->begin(), own->end());
+  }
+  for (const auto& text : admitted) {
+    if (const auto address = store::parse_address(text)) door.admitted.insert(*address);
+  }
+  return door;
 }
 
 void Agent::watch_signals() {
@@ -280,15 +452,32 @@ void Agent::on_signal(const posix::ReceivedSignal& signal) {
     feed(WorkerGroup::SignalPassed{signal.number});
     return;
   }
+  if (signal.number == SIGTERM && settings_.preempt.sigterm_is_notice && !has_notice_) {
+    notice(signal_name(signal.number) + " from " + sender_text(signal));
+    return;
+  }
+  end_launcher(signal);
+}
+
+void Agent::end_launcher(const posix::ReceivedSignal& signal) {
   if (last_signal_ == SIGINT && signal.number == SIGINT && signal.from_terminal) {
     logger_.warn("second Ctrl-C: killing the workers");
     feed(WorkerGroup::Hurried{});
     return;
   }
+  const bool has_workers = std::any_of(workers_.begin(), workers_.end(),
+                                       [](const auto& worker) { return worker != nullptr; });
   logger_.warn("got {} from {}{}", signal_name(signal.number), sender_text(signal),
-               last_signal_ == 0 ? "" : "; the workers are stopping already");
+               last_signal_ == 0 || !has_workers ? "" : "; the workers are stopping already");
   last_signal_ = signal.number;
-  attendance_.report(Leaving{signal.number});
+  attendance_.report(Leaving{signal.number, has_notice_ && signal.number == SIGTERM});
+}
+
+/// This machine will be taken away. The rendezvous has the whole job save, and lets this node go.
+void Agent::notice(const std::string& reason) {
+  if (std::exchange(has_notice_, true)) return;
+  logger_.warn("preemption notice: {}", reason);
+  attendance_.report(Notice{reason, settings_.preempt.left});
 }
 
 void Agent::watch_keeper() {
@@ -296,6 +485,7 @@ void Agent::watch_keeper() {
       asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
         if (error) return;
         keeper_.page.end();
+        keeper_is_dead_ = true;
         fault_ = Error{Errc::Internal, "the keeper process was killed; the workers were ended"};
         (void)posix::end_descendants(kLastSweepPatience);
         loop_.stop();
@@ -321,7 +511,9 @@ void Agent::reap() {
         std::find_if(workers_.begin(), workers_.end(), [pid](const auto& candidate) {
           return candidate && candidate->process->pid() == pid && !candidate->process->ended();
         });
-    if (worker == workers_.end()) {
+    if (preempt_ && preempt_->pid() == pid) {
+      preempt_->ended();
+    } else if (worker == workers_.end()) {
       posix::reap_orphan(pid);
     } else {
       worker_ended(static_cast<std::uint32_t>(worker - workers_.begin()));
@@ -337,6 +529,7 @@ void Agent::worker_ended(std::uint32_t index) {
   boost::system::error_code ignored;
   (void)worker.watch.close(ignored);
   worker.streams.drain();
+  fence_if_over();
   logger_.debug("worker ended rank={} {}", assignment_.rank_offset.value + index,
                 describe(*status));
   feed(WorkerGroup::Exited{index, *status,
@@ -370,12 +563,30 @@ void Agent::log_through_console(std::string line) {
 
 Result<Endpoint> Agent::reserve_store() {
   if (!reserved_) {
-    auto bound = posix::bind_tcp(settings_.store);
+    auto bound = bind_store();
     if (!bound) return pass(bound.error());
     reserved_ = std::move(*bound);
   }
   auto endpoint = posix::to_endpoint(posix::local_address(reserved_.get()));
   return endpoint;
+}
+
+Result<posix::Fd> Agent::bind_store() {
+  if (!settings_.store_ports || settings_.store.port != 0) return bind_at(settings_.store);
+  const auto [first, last] = *settings_.store_ports;
+  const std::uint32_t count = std::uint32_t{last} - first + 1;
+  std::optional<Error> trouble;
+  for (std::uint32_t tried = 0; tried < count; ++tried) {
+    // On from where the last round's was: a worker that is slow to die may still hold on to that.
+    const std::uint32_t offset = next_port_offset_++ % count;
+    auto bound =
+        bind_at({settings_.store.host, static_cast<std::uint16_t>(std::uint32_t{first} + offset)});
+    if (bound) return bound;
+    trouble = bound.error();
+  }
+  return fail(trouble->code, "no port of --port-range " + std::to_string(first) + "-" +
+                                 std::to_string(last) +
+                                 " can be had for the worker store; the last: " + trouble->message);
 }
 
 /// Opens the streams of a worker and fills its command in.
@@ -400,7 +611,8 @@ Result<std::unique_ptr<Agent::Worker>> Agent::prepare(const WorkerGroup::Spawn& 
   command.path = plan.path;
   command.argv = plan.argv;
   command.environment =
-      worker_environment(settings_.environment, spawn.assignment, spawn.index, worker->error_file);
+      worker_environment(settings_.environment, spawn.assignment, spawn.index,
+                         {.error_file = worker->error_file, .interface = interface_});
   command.out = worker->streams.out();
   command.err = worker->streams.err();
   command.signals = keeper_.user_signals;

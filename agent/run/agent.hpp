@@ -3,8 +3,10 @@
 #include "agent/core/worker_group.hpp"
 #include "agent/run/console.hpp"
 #include "agent/run/keeper.hpp"
+#include "agent/run/knocker.hpp"
 #include "agent/run/log_folder.hpp"
 #include "agent/run/oom_watch.hpp"
+#include "agent/run/preempt_watch.hpp"
 #include "agent/run/streams.hpp"
 #include "agent/run/worker_environment.hpp"
 #include "base/log/log.hpp"
@@ -34,16 +36,46 @@ struct WorkerPlan {
   StreamPlan err;
 };
 
+/// Ports that a firewall lets through (`--port-range`), both ends included.
+struct PortRange {
+  std::uint16_t first = 0;
+  std::uint16_t last = 0;
+};
+
+/// What tells that this machine will be taken away.
+struct PreemptSettings {
+  std::string command;             ///< Polled (PreemptWatch); empty: none.
+  bool sigterm_is_notice = false;  ///< The first SIGTERM is a notice, the second ends the launcher.
+  /// How long the machine is said to stay after a notice; 0: unknown.
+  Duration left{};
+  int signal = 0;  ///< What asks workers to save; 0: only their beacon does.
+};
+
 struct AgentSettings {
   std::vector<WorkerPlan> workers;
   EnvironmentSettings environment;
   Duration grace = std::chrono::seconds(30);
-  Endpoint store;  ///< Numeric address at which to host the store; port 0: a free one each round.
+  /// Numeric address at which to host the store. An unspecified host ("0.0.0.0", "::") stands for
+  /// all addresses, and the attendance names one of them. Port 0: a free one each round.
+  Endpoint store;
+  std::optional<PortRange> store_ports;  ///< Where the store's port is 0.
   posix::Fd first_store;  ///< Bound there already, for the first round; none: the agent binds it.
+  /// Who may come to the store beside the job's nodes (`--store-allow`). Where the job has one node
+  /// and no lease, and none is named, everybody may.
+  std::vector<store::Network> store_allow;
+  PreemptSettings preempt;
   store::ServerOptions store_options;
   std::optional<LogFolder> logs;
   bool error_files = false;  ///< Workers get a TORCHELASTIC_ERROR_FILE in the log folder.
   rlimit open_files{};       ///< The user's own limit, for the workers.
+};
+
+/// How an agent's part in its job ended.
+struct Outcome {
+  std::optional<Verdict> verdict;  ///< Of the job, known everywhere.
+  /// Where there is no verdict: the node was refused, has left, lost its rendezvous ...
+  int exit_code = 0;
+  std::string message;  ///< Why, for people.
 };
 
 /// Starts, watches and ends the workers of one node, as the rendezvous orders. What to do when is
@@ -55,10 +87,11 @@ class Agent {
         rendezvous::Attendance& attendance, Logger& logger);
   ~Agent();
 
-  /// Reserves the store's port, says Hello, and runs the loop until the verdict. Fails where the
-  /// port can't be had or our own machinery fails. When the keeper dies, or the user's signal ends
-  /// the job, the tree is gone on return.
-  [[nodiscard]] Result<Verdict> run();
+  /// Reserves the store's port, says Hello, and runs the loop until the verdict, or until it is
+  /// clear that there will be none for this node. Fails where the port can't be had or our own
+  /// machinery fails. When the keeper dies, or the user's signal ends the job, the tree is gone on
+  /// return; the loop is stopped, and may be restarted by whoever has more to do on it.
+  [[nodiscard]] Result<Outcome> run();
 
  private:
   struct Worker;
@@ -72,8 +105,23 @@ class Agent {
   void act(const WorkerGroup::Send& send);
   void act(const WorkerGroup::EndRound& end);
   void act(const WorkerGroup::GiveUp& give_up);
+  void act(const WorkerGroup::Knock& knock);
+  void act(const WorkerGroup::StopKnocking& stop);
+  void act(const WorkerGroup::TellWorkers& tell);
 
   void obey(const Order& order);
+  void obey(const Assignment& assignment);
+  void obey(const Stop& stop);
+  void obey(const Prepare& prepare);
+  void obey(const MasterUp& up);
+  void obey(const Verdict& verdict);
+  void leave(Outcome outcome);
+  void on_fence(const std::string& reason);
+  void fence_if_over();
+  void notice(const std::string& reason);
+  void end_launcher(const posix::ReceivedSignal& signal);
+  std::string interface_for(const Assignment& assignment) const;
+  store::Door door_for(const Assignment& assignment) const;
   void watch_signals();
   void on_signal(const posix::ReceivedSignal& signal);
   void watch_keeper();
@@ -82,6 +130,8 @@ class Agent {
   void worker_ended(std::uint32_t index);
   WorkerFailure examine(std::uint32_t index, const ExitStatus& status);
   Result<Endpoint> reserve_store();
+  Result<posix::Fd> bind_store();
+  void announce_drain();
   void log_through_console(std::string line);
   Result<std::unique_ptr<Worker>> prepare(const WorkerGroup::Spawn& spawn, posix::Command& command);
 
@@ -97,8 +147,13 @@ class Agent {
 
   std::vector<std::unique_ptr<Worker>> workers_;  // By index; of the running round.
   Assignment assignment_;
-  posix::Fd reserved_;  // Bound for the next round's store.
-  std::unique_ptr<store::Server> store_;
+  posix::Fd reserved_;                    // Bound for the next round's store.
+  std::uint32_t next_port_offset_ = 0;    // Within the range.
+  std::unique_ptr<store::Server> store_;  // Until the round is over on all nodes.
+  bool is_empty_ = true;                  // Nothing of the newest round is left here.
+  bool is_over_ = false;                  // It was stopped, or our lease ended.
+  std::unique_ptr<Knocker> knocker_;
+  std::string interface_;  // Of the running round's route between nodes; empty: none is told.
   std::optional<OomWatch> oom_;
 
   posix::SignalSource signals_;
@@ -111,8 +166,11 @@ class Agent {
   bool err_is_terminal_;
   bool drain_announced_ = false;
   int last_signal_ = 0;  // That ended the job.
-  std::optional<Verdict> verdict_;
+  bool has_notice_ = false;
+  std::optional<PreemptWatch> preempt_;
+  std::optional<Outcome> outcome_;
   std::optional<Error> fault_;  // Of our own.
+  bool keeper_is_dead_ = false;
 };
 
 }  // namespace muster::agent

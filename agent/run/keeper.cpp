@@ -1,10 +1,13 @@
 #include "agent/run/keeper.hpp"
 
+#include "agent/run/farewell_note.hpp"
+#include "agent/run/lease_guard.hpp"
 #include "base/exit_status.hpp"
 #include "base/posix/fork.hpp"
 #include "base/posix/process.hpp"
 #include "base/posix/process_tree.hpp"
 #include "base/posix/stream.hpp"
+#include "rendezvous/client/farewell.hpp"
 
 #include <chrono>
 #include <csignal>
@@ -19,6 +22,9 @@ constexpr int kOwnError = 1;
 constexpr int kLostNode = 75;
 constexpr Duration kSweepPatience = std::chrono::seconds(10);
 
+/// A server that does not acknowledge a farewell in this time gives the ranks away by the lease.
+constexpr Duration kFarewellPatience = std::chrono::seconds(2);
+
 /// What nobody reads within this time is lost: we have an exit code to deliver.
 constexpr Duration kSayPatience = std::chrono::seconds(5);
 
@@ -31,10 +37,11 @@ bool is_crash(int signal) {
          signal == SIGFPE || signal == SIGSYS;
 }
 
-/// Passes signals on until the agent has ended, and reaps it.
-ExitStatus watch_over(int agent, posix::SignalSource& signals) {
+/// Passes signals on and guards the lease until the agent has ended, and reaps it.
+ExitStatus watch_over(int agent, posix::SignalSource& signals, const LeaseGuard& lease) {
   while (true) {
-    posix::wait_readable(signals.descriptor());
+    posix::wait_readable({signals.descriptor(), lease.alarm(), lease.changed()});
+    lease.look(agent);
     while (const auto signal = signals.next()) {
       if (signal->number != SIGCHLD) {
         posix::forward_signal(agent, *signal);
@@ -50,15 +57,34 @@ ExitStatus watch_over(int agent, posix::SignalSource& signals) {
   }
 }
 
-int keep(int agent, posix::SignalSource signals, const posix::LeasePage& page,
+void say_farewell(const posix::SharedNote& shared, const ExitStatus& ended) {
+  auto note = decode_farewell_note(shared.read());
+  if (!note) return;
+  if (ended.signal != 0) note->farewell.reason = "its agent " + describe(ended);
+  const auto told =
+      rendezvous::say_farewell(note->server, note->token, note->farewell, kFarewellPatience);
+  if (!told)
+    say("the rendezvous waits for this node's lease to end, since it could not be told: " +
+        told.error().message);
+}
+
+/// With the agent.
+struct Shared {
+  posix::LeasePage page;
+  posix::SharedNote farewell;
+};
+
+int keep(int agent, posix::SignalSource signals, const Shared& shared, posix::BootTimer timer,
          const posix::Bystanders& spared) {
-  const auto ended = watch_over(agent, signals);
-  page.end();  // A worker that is between fork and exec starts no more.
+  const auto ended = watch_over(agent, signals, LeaseGuard(shared.page, std::move(timer)));
+  shared.page.end();  // A worker that is between fork and exec starts no more.
   // An agent that left in order left nothing, unless it gave up on something stuck. Then
   // bystanders' orphans, which fall to us as well, would be taken for ours.
   const bool in_order = ended.signal == 0;
   std::vector<int> left;
   if (!in_order || spared.empty()) left = posix::end_descendants(kSweepPatience, spared);
+  // Ranks are free only when nothing of us can act in them; else the lease decides.
+  if (left.empty()) say_farewell(shared.farewell, ended);
   // Only now: whoever should read what we say may be asleep.
   if (!in_order) say("the agent " + describe(ended) + "; its workers were ended");
   if (!left.empty()) {
@@ -95,8 +121,11 @@ int run_kept(const std::function<int(const KeeperLink&)>& agent) {
   handled.push_back(SIGCHLD);
   auto signals = posix::SignalSource::open(handled);
   auto page = posix::LeasePage::create();
+  auto note = posix::SharedNote::create();
+  auto timer = posix::BootTimer::create();
   auto self = posix::open_pidfd(posix::own_pid());
   for (const auto* error : {signals ? nullptr : &signals.error(), page ? nullptr : &page.error(),
+                            note ? nullptr : &note.error(), timer ? nullptr : &timer.error(),
                             self ? nullptr : &self.error()}) {
     if (error == nullptr) continue;
     say(error->message);
@@ -113,9 +142,16 @@ int run_kept(const std::function<int(const KeeperLink&)>& agent) {
     // passes it on once.
     posix::lead_process_group();
     posix::adopt_orphans();
-    return agent(KeeperLink{std::move(*self), std::move(*page), std::move(user)});
+    const KeeperLink link{std::move(*self), std::move(*page), std::move(user), std::move(*note)};
+    const int code = agent(link);
+    // Nothing is left to be kept from running, but what ends with the process itself: a sanitizer
+    // looks for leaks from a process below this one, and would wait for ever for one that is
+    // killed.
+    link.page.renew_for_ever();
+    return code;
   }
-  return keep(*child, std::move(*signals), *page, bystanders);
+  return keep(*child, std::move(*signals), {std::move(*page), std::move(*note)}, std::move(*timer),
+              bystanders);
 }
 
 }  // namespace muster::agent

@@ -2,6 +2,7 @@
 
 #include "base/posix/fd.hpp"
 #include "base/posix/lease_page.hpp"
+#include "base/posix/shared_note.hpp"
 #include "base/posix/signals.hpp"
 
 #include <functional>
@@ -11,8 +12,9 @@ namespace muster::agent {
 /// What the agent knows of its keeper.
 struct KeeperLink {
   posix::Fd pidfd;                     ///< Readable when the keeper is dead: then end the tree.
-  posix::LeasePage page;               ///< Shared with it.
+  posix::LeasePage page;               ///< Shared with it: until when workers may run.
   posix::SignalSettings user_signals;  ///< As the user's shell gave them; for the workers.
+  posix::SharedNote farewell;          ///< Shared with it: what it says for us (FarewellNote).
 };
 
 /// The signals that the keeper forwards and the agent acts on: the user's wishes. One that was
@@ -21,8 +23,10 @@ struct KeeperLink {
 
 /// Splits the process in two (protocol.md 3): this one stays as the keeper, a child runs `agent` in
 /// a process group of its own. The keeper forwards the user's signals to it and does nothing else
-/// while all is well; it returns the agent's exit code. When the agent dies it ends every process
-/// below it first. To be called before any thread exists.
+/// while all is well; it returns the agent's exit code. Past the end of the lease it kills what is
+/// below the agent (LeaseGuard). When the agent has ended, in whatever way, it ends every process
+/// that is left, sees that none is, and says farewell where the agent left a note of how. To be
+/// called before any thread exists.
 ///
 /// If the agent was killed (not by a fault of its own) the result is 75, worth a requeue; if it
 /// crashed, 1.

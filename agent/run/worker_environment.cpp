@@ -17,7 +17,7 @@ bool has(const std::vector<std::string>& environment, std::string_view name) {
 
 std::vector<std::string> worker_environment(const EnvironmentSettings& settings,
                                             const Assignment& assignment, std::uint32_t index,
-                                            const std::string& error_file) {
+                                            const WorkerOwn& own) {
   const auto number = [](std::uint64_t value) { return std::to_string(value); };
   std::vector<std::pair<std::string_view, std::string>> ours = {
       {"RANK", number(assignment.rank_offset.value + index)},
@@ -37,7 +37,7 @@ std::vector<std::string> worker_environment(const EnvironmentSettings& settings,
       {"TORCHELASTIC_MAX_RESTARTS", number(assignment.max_restarts)},
       {"TORCHELASTIC_RUN_ID", settings.job_id},
       {"TORCHELASTIC_USE_AGENT_STORE", settings.agent_hosts_store ? "True" : "False"},
-      {"TORCHELASTIC_ERROR_FILE", error_file},
+      {"TORCHELASTIC_ERROR_FILE", own.error_file},
   };
   if (!has(settings.base, "TORCH_NCCL_ASYNC_ERROR_HANDLING")) {
     ours.emplace_back("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
@@ -45,13 +45,19 @@ std::vector<std::string> worker_environment(const EnvironmentSettings& settings,
   if (!settings.omp_num_threads.empty() && !has(settings.base, "OMP_NUM_THREADS")) {
     ours.emplace_back("OMP_NUM_THREADS", settings.omp_num_threads);
   }
+  if (!own.interface.empty()) {
+    if (!has(settings.base, "GLOO_SOCKET_IFNAME"))
+      ours.emplace_back("GLOO_SOCKET_IFNAME", own.interface);
+    if (settings.tells_nccl && !has(settings.base, "NCCL_SOCKET_IFNAME"))
+      ours.emplace_back("NCCL_SOCKET_IFNAME", own.interface);
+  }
 
   std::vector<std::string> environment;
   environment.reserve(settings.base.size() + ours.size());
   for (const auto& entry : settings.base) {
     const auto name = name_of(entry);
     const bool replaced = std::any_of(ours.begin(), ours.end(),
-                                      [name](const auto& own) { return own.first == name; });
+                                      [name](const auto& each) { return each.first == name; });
     if (!replaced) environment.push_back(entry);
   }
   for (const auto& [name, value] : ours) environment.push_back(std::string(name) + "=" + value);

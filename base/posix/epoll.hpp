@@ -32,6 +32,9 @@ class EpollSet {
     return control(EPOLL_CTL_MOD, fd, interest, name, "change in an epoll set");
   }
 
+  /// Before it is handed to somebody else.
+  void remove(int fd) noexcept { ::epoll_ctl(fd_.get(), EPOLL_CTL_DEL, fd, nullptr); }
+
   /// The members that are ready now (`events`, and the name in `data.u64`), without waiting. Fewer
   /// than kBatch of them: there are no more. Valid until the next call.
   static constexpr std::size_t kBatch = 512;

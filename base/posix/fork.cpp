@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 namespace muster::posix {
 
@@ -39,9 +40,10 @@ std::optional<ExitStatus> reap_child(int pid) {
   return status;
 }
 
-void wait_readable(int fd) {
-  pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
-  while (::poll(&waiting, 1, -1) < 0 && errno == EINTR) {
+void wait_readable(std::initializer_list<int> fds) {
+  std::vector<pollfd> waiting;
+  for (const int fd : fds) waiting.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+  while (::poll(waiting.data(), waiting.size(), -1) < 0 && errno == EINTR) {
   }
 }
 

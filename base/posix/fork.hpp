@@ -3,7 +3,9 @@
 #include "base/error.hpp"
 #include "base/exit_status.hpp"
 
+#include <initializer_list>
 #include <optional>
+#include <string>
 
 namespace muster::posix {
 
@@ -19,8 +21,8 @@ void lead_process_group();
 /// How a child ended, reaping it; nullopt while it runs.
 [[nodiscard]] std::optional<ExitStatus> reap_child(int pid);
 
-/// Blocks until a descriptor is readable.
-void wait_readable(int fd);
+/// Blocks until one of the descriptors is readable.
+void wait_readable(std::initializer_list<int> fds);
 
 /// The command name of a process (/proc/PID/comm); empty when it is gone.
 [[nodiscard]] std::string process_name(int pid);

@@ -214,6 +214,10 @@ void Process::signal(int number) noexcept {
   if (!ended()) ::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0);
 }
 
+void Process::signal_group(int number) noexcept {
+  if (!ended()) ::kill(-pid_, number);
+}
+
 std::optional<ExitStatus> Process::reap() {
   if (status_) return status_;
   status_ = reap_child(pid_);

@@ -52,6 +52,9 @@ class Process {
   [[nodiscard]] bool ended() const noexcept { return status_.has_value(); }
   /// To the child alone. Does nothing once it was reaped.
   void signal(int number) noexcept;
+  /// To its process group. Does nothing once the child was reaped: the group's number may be
+  /// another's.
+  void signal_group(int number) noexcept;
   /// Reaps the child if it has ended. Never blocks.
   [[nodiscard]] std::optional<ExitStatus> reap();
 

@@ -35,13 +35,22 @@ std::string read_small(const char* path) {
   return text;
 }
 
-/// Parent of a process by /proc/PID/stat; 0 when it is gone.
-int parent_of(int pid) {
+struct Kinship {
+  int parent = 0;  // 0: it is gone.
+  bool is_dead = false;
+};
+
+/// By /proc/PID/stat.
+Kinship kinship_of(int pid) {
   const auto stat = read_small(("/proc/" + std::to_string(pid) + "/stat").c_str());
   const auto name_end = stat.rfind(')');  // The name may hold anything.
-  if (name_end == std::string::npos || name_end + 4 >= stat.size()) return 0;
-  return std::atoi(stat.c_str() + name_end + 4);
+  if (name_end == std::string::npos || name_end + 4 >= stat.size()) return {};
+  const char state = stat[name_end + 2];
+  return {.parent = std::atoi(stat.c_str() + name_end + 4),
+          .is_dead = state == 'Z' || state == 'X'};
 }
+
+int parent_of(int pid) { return kinship_of(pid).parent; }
 
 std::vector<int> listed_children(int pid) {
   std::vector<int> found;
@@ -96,14 +105,42 @@ Bystanders present_children() {
   return {children.begin(), children.end()};
 }
 
-std::vector<int> descendants(const Bystanders& spared) {
-  std::vector<int> found = children_of(::getpid());
-  std::erase_if(found, [&spared](int pid) { return spared.contains(pid); });
+namespace {
+
+void add_all_below(std::vector<int>& found) {
   for (std::size_t next = 0; next < found.size(); ++next) {
     const auto children = children_of(found[next]);
     found.insert(found.end(), children.begin(), children.end());
   }
+}
+
+}  // namespace
+
+std::vector<int> descendants(const Bystanders& spared) {
+  std::vector<int> found = children_of(::getpid());
+  std::erase_if(found, [&spared](int pid) { return spared.contains(pid); });
+  add_all_below(found);
   return found;
+}
+
+std::size_t kill_below(int root, const std::function<bool()>& is_still_due) {
+  auto pids = children_of(root);
+  add_all_below(pids);
+  std::vector<Fd> living;
+  for (const int pid : pids) {
+    auto pidfd = open_pidfd(pid);
+    if (!pidfd) continue;
+    const auto kinship = kinship_of(pid);  // As below: the number may be another's by now.
+    const bool is_below =
+        kinship.parent == root || std::find(pids.begin(), pids.end(), kinship.parent) != pids.end();
+    if (is_below && !kinship.is_dead) living.push_back(std::move(*pidfd));
+  }
+  // Asked between the look and the blow: what is started after the answer is not among them.
+  if (living.empty() || !is_still_due()) return 0;
+  for (const auto& pidfd : living) {
+    ::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
+  }
+  return living.size();
 }
 
 std::size_t signal_descendants(int signal, const Bystanders& spared) {

@@ -2,6 +2,8 @@
 
 #include "base/ids.hpp"
 
+#include <cstddef>
+#include <functional>
 #include <set>
 #include <vector>
 
@@ -26,6 +28,11 @@ using Bystanders = std::set<int>;
 /// Sends a signal to every descendant and returns how many there were. Safe against pids that were
 /// used again.
 std::size_t signal_descendants(int signal, const Bystanders& spared = {});
+
+/// Kills all that is below `root`, a child of ours, but not itself, and returns how many were
+/// alive. `is_still_due` is asked once all of them are known: false, and none is touched. So
+/// nothing is killed that was started after it turned false.
+std::size_t kill_below(int root, const std::function<bool()>& is_still_due);
 
 /// A child that has ended but was not reaped, or 0. The caller reaps it: a worker through its
 /// Process, any other (an orphan that fell to us) with `reap_orphan`.

@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <optional>
+#include <poll.h>
 #include <span>
 #include <string_view>
 #include <sys/ioctl.h>
@@ -33,15 +34,25 @@ struct Moved {
   int error = 0;
 };
 
-[[nodiscard]] inline Moved receive_now(int socket, std::span<char> room) noexcept {
+[[nodiscard]] inline Moved receive_now(int socket, std::span<char> room, int flags = 0) noexcept {
   for (;;) {
-    const auto size = ::recv(socket, room.data(), room.size(), MSG_DONTWAIT);
+    const auto size = ::recv(socket, room.data(), room.size(), MSG_DONTWAIT | flags);
     if (size > 0) return {.bytes = static_cast<std::size_t>(size)};
     if (size == 0) return {.end = Moved::End::Finished};
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return {.end = Moved::End::WouldBlock};
     return {.end = Moved::End::Broken, .error = errno};
   }
+}
+
+/// The bytes stay where they are: the next call gets them again.
+[[nodiscard]] inline Moved peek_now(int socket, std::span<char> room) noexcept {
+  return receive_now(socket, room, MSG_PEEK);
+}
+
+/// The socket is readable when so many bytes are there, or the end; not before.
+inline void set_low_watermark(int socket, int bytes) noexcept {
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
 }
 
 [[nodiscard]] inline Moved send_now(int socket, std::string_view bytes) noexcept {
@@ -97,6 +108,32 @@ struct Accepted {
                                   &accepted.peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!accepted.socket) accepted.error = errno;
   return accepted;
+}
+
+/// Whether accepting failed, with this errno value, for the one connection only.
+[[nodiscard]] inline bool concerns_one_connection(int error) noexcept {
+  switch (error) {
+    case ECONNABORTED:
+    case EINTR:
+    case EPERM:
+    case EPROTO:
+    case ENETDOWN:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case ENONET:
+    case EHOSTUNREACH:
+    case EOPNOTSUPP:
+    case ENETUNREACH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Whether the peer will send no more than what is there already.
+[[nodiscard]] inline bool has_ended(int socket) noexcept {
+  pollfd entry{.fd = socket, .events = POLLRDHUP, .revents = 0};
+  return ::poll(&entry, 1, 0) > 0;
 }
 
 }  // namespace muster::posix

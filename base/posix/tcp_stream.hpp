@@ -37,6 +37,9 @@ class TcpStream {
   /// request should be.
   [[nodiscard]] bool is_quiet() const noexcept;
 
+  /// The socket, non-blocking, for somebody else's loop. Nothing is left to call here.
+  [[nodiscard]] Fd release() noexcept { return std::move(socket_); }
+
  private:
   explicit TcpStream(Fd socket) noexcept : socket_(std::move(socket)) {}
 

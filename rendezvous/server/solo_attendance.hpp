@@ -1,7 +1,7 @@
 #pragma once
 
 #include "rendezvous/client/attendance.hpp"
-#include "rendezvous/core/solo_job.hpp"
+#include "rendezvous/core/solo_rendezvous.hpp"
 
 #include <memory>
 
@@ -12,19 +12,15 @@ namespace muster::rendezvous {
 /// The attendance of a job's only node: its rendezvous is in the same process. Loop thread only.
 class SoloAttendance : public Attendance {
  public:
-  SoloAttendance(boost::asio::any_io_executor loop, SoloJob::Settings settings);
+  SoloAttendance(boost::asio::any_io_executor loop, SoloRendezvous::Settings settings);
+  ~SoloAttendance() override;
 
-  void on_order(OnOrder handler) override;
+  void attend(Handlers handlers) override;
   void report(Report report) override;
 
  private:
-  struct State {
-    explicit State(SoloJob::Settings settings) : job(settings) {}
-    SoloJob job;
-    OnOrder handler;
-  };
+  class State;
 
-  boost::asio::any_io_executor loop_;
   std::shared_ptr<State> state_;  // Shared with what is posted: it may run after us.
 };
 

@@ -40,6 +40,7 @@ struct Connection {
   std::size_t accounted = 0;  ///< What the two hold, as the total knows it.
 
   std::uint32_t interest = 0;  ///< Epoll's, as set.
+  bool is_inside = false;      ///< The door has let it in, after its first bytes.
   bool has_finished = false;   ///< It will send no more.
   bool is_paused = false;      ///< Not read from until it takes what is due.
   bool is_dismissed = false;   ///< It was refused: it gets what it is due, no request is read.

@@ -15,28 +15,29 @@ constexpr int kBatchesPerTurn = 4;
 }  // namespace
 
 Result<std::shared_ptr<Server::Loop>> Server::Loop::start(
-    const boost::asio::any_io_executor& executor, posix::Fd listener, const ServerOptions& options,
+    const boost::asio::any_io_executor& executor, posix::Fd listener, ServerOptions options,
     Logger& logger) {
-  posix::tune_for_requests(listener.get(), kKeepalive);
-  if (auto listening = posix::listen_on(listener.get()); !listening) {
-    return pass(std::move(listening.error()));
-  }
   auto set = posix::EpollSet::make();
   if (!set) return pass(std::move(set.error()));
-  if (auto added = set->add(listener.get(), EPOLLIN, kListener); !added) {
-    return pass(std::move(added.error()));
+  if (listener) {
+    posix::tune_for_requests(listener.get(), kKeepalive);
+    if (auto listening = posix::listen_on(listener.get()); !listening) {
+      return pass(std::move(listening.error()));
+    }
+    if (auto added = set->add(listener.get(), EPOLLIN, kListener); !added) {
+      return pass(std::move(added.error()));
+    }
   }
   auto watched = posix::duplicate(set->descriptor());
   if (!watched) return pass(std::move(watched.error()));
   auto loop = std::make_shared<Loop>(executor, std::move(listener), *std::move(set),
-                                     *std::move(watched), options, logger);
+                                     *std::move(watched), std::move(options), logger);
   loop->watch();
   return loop;
 }
 
 Server::Loop::Loop(const boost::asio::any_io_executor& executor, posix::Fd listener,
-                   posix::EpollSet set, posix::Fd watched, const ServerOptions& options,
-                   Logger& logger)
+                   posix::EpollSet set, posix::Fd watched, ServerOptions options, Logger& logger)
     : listener_(std::move(listener)),
       set_(std::move(set)),
       watched_(executor, watched.release()),
@@ -46,7 +47,8 @@ Server::Loop::Loop(const boost::asio::any_io_executor& executor, posix::Fd liste
       farewell_timer_(executor),
       logger_(logger),
       refusals_(logger),
-      endpoint_(posix::to_endpoint(posix::local_address(listener_.get()))),
+      endpoint_(listener_ ? posix::to_endpoint(posix::local_address(listener_.get())) : Endpoint{}),
+      door_(std::move(options.door)),
       interpreter_({.limits = options.limits,
                     .dialect = options.dialect,
                     .refuse_unvalidated = options.refuse_unvalidated}) {}

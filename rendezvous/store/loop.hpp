@@ -9,6 +9,8 @@
 
 #include <array>
 #include <deque>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -25,17 +27,24 @@ namespace muster::store {
 /// holds keep the object alive, and do nothing after `stop`.
 class Server::Loop : public std::enable_shared_from_this<Loop> {
  public:
+  /// Without a listener it has the connections only that `adopt` is given.
   static Result<std::shared_ptr<Loop>> start(const boost::asio::any_io_executor& executor,
-                                             posix::Fd listener, const ServerOptions& options,
+                                             posix::Fd listener, ServerOptions options,
                                              Logger& logger);
   /// `watched` is another descriptor of `set`.
   Loop(const boost::asio::any_io_executor& executor, posix::Fd listener, posix::EpollSet set,
-       posix::Fd watched, const ServerOptions& options, Logger& logger);
+       posix::Fd watched, ServerOptions options, Logger& logger);
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
   /// Closes the listener and all connections.
   void stop();
+
+  /// The door for a connection that somebody else accepted: its socket doesn't block, is
+  /// close-on-exec and tuned for requests.
+  void adopt(posix::Fd socket, const Peer& peer);
+  [[nodiscard]] Door& door() { return door_; }
+  void on_turned_away(std::function<void(const std::string&)> handler);
 
   [[nodiscard]] Endpoint endpoint() const { return endpoint_; }
   [[nodiscard]] Stats stats() const;
@@ -54,14 +63,16 @@ class Server::Loop : public std::enable_shared_from_this<Loop> {
 
   // Connections come and go (loop_accept.cpp).
   void accept_some();
-  /// The door for a connection that somebody else accepted: its socket doesn't block, is
-  /// close-on-exec and tuned for requests.
-  void adopt(posix::Fd socket, const Peer& peer);
   void pause_accepting(int error);
   void resume_accepting();
   void close(Connection& connection);
   /// Says why, and dismisses it.
   void refuse(Connection& connection, std::string_view reason);
+
+  // Who may come (loop_door.cpp). False: the connection was closed or dismissed.
+  [[nodiscard]] bool let_in(Connection& connection, std::string_view fresh);
+  [[nodiscard]] bool hear_knock(Connection& connection, std::string_view fresh);
+  void turn_away(Connection& connection);
 
   // Connections that were refused (loop_farewell.cpp).
   /// Closes it, at once if there is nothing that it has not got.
@@ -104,6 +115,10 @@ class Server::Loop : public std::enable_shared_from_this<Loop> {
   RefusalLog refusals_;
   Endpoint endpoint_;
   bool is_stopped_ = false;
+
+  Door door_;
+  std::function<void(const std::string&)> on_turned_away_;
+  std::map<Address, TimePoint> turned_away_;  // Whom lately: not each of their tries is told.
 
   Connections connections_;
   Interpreter interpreter_;

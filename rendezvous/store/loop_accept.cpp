@@ -12,26 +12,6 @@ constexpr int kAcceptsPerTurn = 256;
 /// Out of descriptors or memory: how long until the next attempt, if no connection of ours closes.
 constexpr std::chrono::milliseconds kAcceptPause{250};
 
-/// Whether accepting failed for the one connection only.
-bool concerns_one_connection(int error) {
-  switch (error) {
-    case ECONNABORTED:
-    case EINTR:
-    case EPERM:
-    case EPROTO:
-    case ENETDOWN:
-    case ENOPROTOOPT:
-    case EHOSTDOWN:
-    case ENONET:
-    case EHOSTUNREACH:
-    case EOPNOTSUPP:
-    case ENETUNREACH:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 void Server::Loop::accept_some() {
@@ -43,7 +23,7 @@ void Server::Loop::accept_some() {
       if (is_exhausted_) logger_.info("store accepts connections again");
       is_exhausted_ = false;
       return;
-    } else if (!concerns_one_connection(accepted.error)) {
+    } else if (!posix::concerns_one_connection(accepted.error)) {
       pause_accepting(accepted.error);
       return;
     }
@@ -90,6 +70,7 @@ void Server::Loop::pause_accepting(int error) {
 void Server::Loop::resume_accepting() {
   if (is_accepting_) return;
   is_accepting_ = true;
+  if (!listener_) return;
   static_cast<void>(set_.change(listener_.get(), EPOLLIN, kListener));
 }
 

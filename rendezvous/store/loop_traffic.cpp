@@ -25,8 +25,11 @@ constexpr std::size_t kTurnBytes = 4 * kMiB;
 bool Server::Loop::receive(Connection& connection) {
   const auto moved = posix::receive_now(connection.socket.get(), received_);
   switch (moved.end) {
-    case posix::Moved::End::None:
-      return digest(connection, {received_.data(), moved.bytes});
+    case posix::Moved::End::None: {
+      const std::string_view fresh(received_.data(), moved.bytes);
+      if (!connection.is_inside) return let_in(connection, fresh);
+      return digest(connection, fresh);
+    }
     case posix::Moved::End::WouldBlock:
       return true;
     case posix::Moved::End::Finished:

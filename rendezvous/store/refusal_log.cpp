@@ -24,18 +24,18 @@ std::string in_hex(std::string_view bytes) {
 
 void RefusalLog::refused(TimePoint now, const Endpoint& peer, std::string_view reason) {
   if (!may_speak(now)) return;
-  logger_.warn("store closed a connection peer={} reason=\"{}\"", to_string(peer), reason);
+  logger_.warn("{} closed a connection peer={} reason=\"{}\"", who_, to_string(peer), reason);
 }
 
 void RefusalLog::unknown_dialect(TimePoint now, const Endpoint& peer, std::string_view reason,
                                  std::string_view first) {
   if (!may_speak(now)) return;
   logger_.warn(
-      "store closed a connection that speaks no dialect it knows peer={} reason=\"{}\" "
+      "{} closed a connection that speaks no dialect it knows peer={} reason=\"{}\" "
       "bytes=\"{}\"; if "
       "this is a PyTorch newer than this program knows, --worker-store torch lets rank 0 host the "
       "store",
-      to_string(peer), reason, in_hex(first));
+      who_, to_string(peer), reason, in_hex(first));
 }
 
 bool RefusalLog::may_speak(TimePoint now) {
@@ -43,7 +43,9 @@ bool RefusalLog::may_speak(TimePoint now) {
   if (!window_start_ || now - *window_start_ >= kWindow) {
     window_start_ = now;
     lines_ = 0;
-    if (unsaid_ != 0) logger_.warn("store closed more connections for a reason count={}", unsaid_);
+    if (unsaid_ != 0) {
+      logger_.warn("{} closed more connections for a reason count={}", who_, unsaid_);
+    }
     unsaid_ = 0;
   }
   if (lines_ == kLinesPerWindow) {

@@ -18,7 +18,9 @@ class RefusalLog {
   static constexpr std::uint32_t kLinesPerWindow = 30;
   static constexpr Duration kWindow = std::chrono::minutes(1);
 
-  explicit RefusalLog(Logger& logger) : logger_(logger) {}
+  /// `who` closes them, for the lines.
+  explicit RefusalLog(Logger& logger, std::string_view who = "store")
+      : logger_(logger), who_(who) {}
 
   void refused(TimePoint now, const Endpoint& peer, std::string_view reason);
 
@@ -32,6 +34,7 @@ class RefusalLog {
   [[nodiscard]] bool may_speak(TimePoint now);
 
   Logger& logger_;
+  std::string_view who_;
   std::optional<TimePoint> window_start_;
   std::uint32_t lines_ = 0;
   std::uint64_t unsaid_ = 0;

@@ -5,10 +5,12 @@
 #include "base/ids.hpp"
 #include "base/log/log.hpp"
 #include "base/posix/fd.hpp"
+#include "rendezvous/store/door.hpp"
 #include "rendezvous/store/limits.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +24,7 @@ struct ServerOptions {
   Limits limits;
   std::optional<Dialect> dialect;   ///< All clients speak this one; otherwise each shows its own.
   bool refuse_unvalidated = false;  ///< Turns away dialects A and B, which begin without VALIDATE.
+  Door door;                        ///< Whom it admits; all, unless told otherwise.
 };
 
 struct Stats {
@@ -52,11 +55,25 @@ class Server {
   static Result<std::unique_ptr<Server>> start(boost::asio::any_io_executor executor,
                                                posix::Fd bound_socket, ServerOptions options,
                                                Logger& logger);
+  /// Without a listener of its own: somebody else accepts connections and hands them over.
+  static Result<std::unique_ptr<Server>> start(boost::asio::any_io_executor executor,
+                                               ServerOptions options, Logger& logger);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   /// Closes the listener and every connection at once.
   ~Server();
 
+  /// Serves a connection that somebody else accepted: non-blocking, close-on-exec, tuned for
+  /// requests.
+  void adopt(posix::Fd socket);
+
+  /// From now on this address (numeric, without a port) may come as well.
+  Result<void> admit(const std::string& address);
+  /// Called with the address of each connection that the door turned away, after the warning; from
+  /// the loop, once a minute and address at most.
+  void on_turned_away(std::function<void(const std::string& address)> handler);
+
+  /// Unspecified where it has no listener of its own.
   [[nodiscard]] Endpoint endpoint() const;
   [[nodiscard]] Stats stats() const;
   [[nodiscard]] std::vector<Waiter> waiters() const;

@@ -1,5 +1,6 @@
 #include "agent/run/agent.hpp"
 #include "base/posix/fork.hpp"
+#include "base/posix/interfaces.hpp"
 #include "base/posix/process_tree.hpp"
 #include "base/posix/socket.hpp"
 
@@ -7,10 +8,12 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <catch2/catch.hpp>
 
 using namespace muster;
@@ -24,7 +27,7 @@ class OneRound : public rendezvous::Attendance {
   OneRound(boost::asio::io_context& loop, Assignment assignment)
       : loop_(loop), assignment_(assignment) {}
 
-  void on_order(OnOrder handler) override { handler_ = std::move(handler); }
+  void attend(Handlers handlers) override { handlers_ = std::move(handlers); }
   void report(Report report) override {
     if (const auto* hello = std::get_if<Hello>(&report)) {
       hello_ = *hello;
@@ -32,6 +35,9 @@ class OneRound : public rendezvous::Attendance {
     } else if (const auto* failed = std::get_if<Failed>(&report)) {
       failures.push_back(failed->failure);
       order(Stop{assignment_.round, SIGTERM, "a worker failed"});
+    } else if (const auto* notice = std::get_if<Notice>(&report)) {
+      notices.push_back(*notice);
+      if (!go_on_at_notice.empty()) std::ofstream(go_on_at_notice) << "go on\n";
     } else if (std::holds_alternative<Succeeded>(report)) {
       succeeded = true;
     } else if (const auto* empty = std::get_if<Empty>(&report)) {
@@ -40,20 +46,25 @@ class OneRound : public rendezvous::Attendance {
     }
   }
 
+  std::string local_address() const override { return own_address; }
+
   const Hello& hello() const { return hello_; }
+  std::string own_address;  // Of our end of a connection that there is none of.
+  std::string go_on_at_notice;
+  std::vector<Notice> notices;
   bool succeeded = false;
   std::vector<WorkerFailure> failures;
   std::vector<Victim> victims;
 
  private:
   void order(Order order) {
-    boost::asio::post(loop_, [this, order = std::move(order)] { handler_(order); });
+    boost::asio::post(loop_, [this, order = std::move(order)] { handlers_.on_order(order); });
   }
 
   boost::asio::io_context& loop_;
   Assignment assignment_;
   Hello hello_;
-  OnOrder handler_;
+  Handlers handlers_;
 };
 
 class Folder {
@@ -85,20 +96,38 @@ struct Fixture {
 
   void run(Assignment assignment) {
     rendezvous_.emplace(loop, assignment);
+    rendezvous_->own_address = own_address;
+    rendezvous_->go_on_at_notice = go_on_at_notice;
     agent::Agent agent(loop, std::move(settings), keeper, *rendezvous_, *logger);
-    const auto verdict = agent.run();
-    REQUIRE(verdict);
+    const auto outcome = agent.run();
+    REQUIRE(outcome);
+    CHECK(outcome->verdict);
+  }
+
+  /// The store of a master that is another node, and admits who knocks with `secret`.
+  Endpoint host_master(const std::string& secret, std::uint16_t port = 0) {
+    store::ServerOptions options;
+    options.door = {.is_open = false, .allowed = {}, .admitted = {}, .secret = secret};
+    master_ =
+        store::Server::start(loop.get_executor(), posix::bind_tcp({"127.0.0.1", port}).value(),
+                             std::move(options), *logger)
+            .value();
+    return master_->endpoint();
   }
   OneRound& rendezvous() { return *rendezvous_; }
 
   Folder folder;
   boost::asio::io_context loop{1};
   agent::KeeperLink keeper{posix::open_pidfd(posix::own_pid()).value(),
-                           posix::LeasePage::create().value(), posix::current_signal_settings()};
+                           posix::LeasePage::create().value(), posix::current_signal_settings(),
+                           posix::SharedNote::create().value()};
   std::shared_ptr<Logger> logger = make_stderr_logger(spdlog::level::off);
   agent::AgentSettings settings;
+  std::string own_address;
+  std::string go_on_at_notice;  // A FIFO that gets a line then; empty: none.
 
  private:
+  std::unique_ptr<store::Server> master_;
   std::optional<OneRound> rendezvous_;
 };
 
@@ -123,7 +152,7 @@ Assignment second_of_two() {
   assignment.max_restarts = 5;
   assignment.role_rank_offset = 4;
   assignment.role_world_size = 6;
-  assignment.master = {"10.77.0.10", 4711};
+  assignment.secret = "the round's secret";
   return assignment;
 }
 
@@ -156,7 +185,9 @@ TEST_CASE("the agent of node rank 1 of 2 gives its workers ranks 4 and 5 of 6, a
     fixture.settings.workers.push_back(
         shell("env > " + file(worker) + "; " + count_listeners(listening)));
   }
-  fixture.run(second_of_two());
+  auto assignment = second_of_two();
+  assignment.master = fixture.host_master(assignment.secret);
+  fixture.run(assignment);
   CHECK(fixture.rendezvous().succeeded);
 
   for (int worker = 0; worker < 2; ++worker) {
@@ -175,8 +206,8 @@ TEST_CASE("the agent of node rank 1 of 2 gives its workers ranks 4 and 5 of 6, a
         {"ROLE_NAME", "default"},
         {"ROLE_RANK", std::to_string(4 + worker)},
         {"ROLE_WORLD_SIZE", "6"},
-        {"MASTER_ADDR", "10.77.0.10"},
-        {"MASTER_PORT", "4711"},
+        {"MASTER_ADDR", "127.0.0.1"},
+        {"MASTER_PORT", std::to_string(assignment.master.port)},
         {"TORCHELASTIC_RESTART_COUNT", "3"},
         {"TORCHELASTIC_MAX_RESTARTS", "5"},
         {"TORCHELASTIC_RUN_ID", "job-1"},
@@ -188,7 +219,109 @@ TEST_CASE("the agent of node rank 1 of 2 gives its workers ranks 4 and 5 of 6, a
   }
   int listeners = -1;
   std::ifstream(listening) >> listeners;
-  CHECK(listeners == 0);
+  CHECK(listeners == 1);  // The master's, which is in this process too.
+}
+
+TEST_CASE("no worker starts before the master's store has heard the knock", "[agent][run]") {
+  Fixture fixture;
+  const auto mark = fixture.folder / "started";
+  fixture.settings.workers.push_back(shell("touch " + mark.string()));
+  auto assignment = second_of_two();
+  auto bound = posix::bind_tcp({"127.0.0.1", 0}).value();  // Not listening yet.
+  assignment.master = posix::to_endpoint(posix::local_address(bound.get()));
+  std::optional<bool> early;  // nullopt: the round was over before the store listened.
+  boost::asio::steady_timer later(fixture.loop, std::chrono::milliseconds(300));
+  later.async_wait([&](const boost::system::error_code&) {
+    early = fs::exists(mark);
+    bound.reset();
+    fixture.host_master(assignment.secret, assignment.master.port);
+  });
+  fixture.run(assignment);
+  CHECK(early == false);
+  CHECK(fs::exists(mark));
+}
+
+TEST_CASE("workers of several nodes are told the interface of the route, unless the user said one",
+          "[agent][run]") {
+  const auto addresses = posix::local_addresses().value();
+  if (addresses.empty()) return;  // A machine that has loopback only.
+  const auto interface = posix::interface_of(addresses.front());
+  for (const bool is_users : {false, true}) {
+    Fixture fixture;
+    fixture.own_address = addresses.front();
+    fixture.settings.environment.tells_nccl = true;
+    if (is_users) fixture.settings.environment.base.emplace_back("GLOO_SOCKET_IFNAME=mine");
+    const auto file = (fixture.folder / "env").string();
+    fixture.settings.workers.push_back(shell("env > " + file));
+    auto assignment = second_of_two();
+    assignment.master = fixture.host_master(assignment.secret);
+    fixture.run(assignment);
+    auto environment = environment_in(file);
+    CHECK(environment["GLOO_SOCKET_IFNAME"] == (is_users ? "mine" : interface));
+    CHECK(environment["NCCL_SOCKET_IFNAME"] == interface);
+  }
+}
+
+TEST_CASE("a store takes a port of the range, another one where that is taken", "[agent][run]") {
+  // Two ports beside each other, the first of them taken.
+  posix::Fd taken;
+  std::uint16_t first = 0;
+  for (int tried = 0; tried < 100 && first == 0; ++tried) {
+    taken = posix::bind_tcp({"127.0.0.1", 0}).value();
+    REQUIRE(posix::listen_on(taken.get()));
+    const auto port = posix::to_endpoint(posix::local_address(taken.get())).port;
+    if (port < 65535 && posix::bind_tcp({"127.0.0.1", static_cast<std::uint16_t>(port + 1)}))
+      first = port;
+  }
+  REQUIRE(first != 0);
+  Fixture fixture;
+  fixture.settings.store_ports = agent::PortRange{first, static_cast<std::uint16_t>(first + 1)};
+  fixture.settings.workers.push_back(shell("exit 0"));
+  fixture.run(alone(1));
+  CHECK(fixture.rendezvous().hello().store.port == first + 1);
+}
+
+TEST_CASE("a range without a free port fails, naming it", "[agent][run]") {
+  const auto taken = posix::bind_tcp({"127.0.0.1", 0}).value();
+  REQUIRE(posix::listen_on(taken.get()));
+  const auto port = posix::to_endpoint(posix::local_address(taken.get())).port;
+  Fixture fixture;
+  fixture.settings.store_ports = agent::PortRange{port, port};
+  fixture.settings.workers.push_back(shell("exit 0"));
+  OneRound rendezvous(fixture.loop, alone(1));
+  agent::Agent agent(fixture.loop, std::move(fixture.settings), fixture.keeper, rendezvous,
+                     *fixture.logger);
+  const auto outcome = agent.run();
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().message.find("--port-range " + std::to_string(port) + "-" +
+                                     std::to_string(port)) != std::string::npos);
+}
+
+TEST_CASE("the preempt command's exit with 0 is a notice, its first line the reason",
+          "[agent][run]") {
+  Fixture fixture;
+  fixture.settings.preempt.command = "sleep 0.1; echo the spot price rose; echo more";
+  fixture.settings.preempt.left = std::chrono::seconds(30);
+  const auto go_on = (fixture.folder / "go-on").string();
+  ::mkfifo(go_on.c_str(), 0600);
+  fixture.settings.workers.push_back(shell("read line < " + go_on));
+  fixture.go_on_at_notice = go_on;
+  fixture.run(alone(1));
+  REQUIRE(fixture.rendezvous().notices.size() == 1);
+  CHECK(fixture.rendezvous().notices[0].reason == "the spot price rose");
+  CHECK(fixture.rendezvous().notices[0].left == std::chrono::seconds(30));
+}
+
+TEST_CASE("a preempt command that hangs holds up no round's end", "[agent][run]") {
+  Fixture fixture;
+  const auto began = (fixture.folder / "began").string();
+  fixture.settings.preempt.command = "touch " + began + "; sleep 1000";
+  fixture.settings.workers.push_back(
+      shell("while ! test -e " + began + "; do sleep 0.01; done; exit 0"));
+  const auto start = std::chrono::steady_clock::now();
+  fixture.run(alone(1));
+  CHECK(std::chrono::steady_clock::now() - start < agent::WorkerGroup::kDrainPatience);
+  CHECK(fixture.rendezvous().notices.empty());
 }
 
 TEST_CASE("the agent of node rank 0 has its store listening before any worker runs",

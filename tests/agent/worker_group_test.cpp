@@ -15,18 +15,21 @@ namespace {
 /// action is noted.
 class GroupSim {
  public:
-  explicit GroupSim(std::uint32_t workers, Duration grace = 30s)
-      : group({.workers = workers, .grace = grace}) {}
+  explicit GroupSim(std::uint32_t workers, Duration grace = 30s, int preempt_signal = 0)
+      : group({.workers = workers, .grace = grace, .preempt_signal = preempt_signal}) {}
 
-  void assign(std::uint64_t number, std::uint32_t node_rank = 0) {
+  void assign(std::uint64_t number, std::uint32_t node_rank = 0, std::uint32_t nodes = 1) {
     Assignment assignment;
     assignment.round = {1, number};
     assignment.node_rank = {node_rank};
+    assignment.nodes = nodes;
     assignment.rank_offset = {node_rank * 4};
+    assignment.master = {"head", 4711};
+    assignment.store_on_server = store_on_server;
     feed(Group::Assigned{assignment});
   }
   void stop(std::uint64_t number, int signal = SIGTERM) {
-    feed(Group::StopOrdered{{{1, number}, signal, "test"}});
+    feed(Group::StopOrdered{{.round = {1, number}, .signal = signal, .reason = "test"}});
   }
   void exit(std::uint32_t index, ExitStatus status) {
     alive.erase(index);
@@ -52,11 +55,18 @@ class GroupSim {
   std::set<std::uint32_t> alive;
   int orphans = 0;
   std::uint32_t unstartable = 1000;
+  bool store_on_server = false;
   int hosted = 0;
+  int knocks = 0;
+  bool knocking_stopped = false;
   int kills = 0;
   bool killable = true;
   std::vector<std::pair<std::uint32_t, int>> signalled;
-  std::vector<std::string> reports;
+  std::vector<std::string> reports;  // Without Acknowledged, Stopped and Saving.
+  int acknowledged = 0;
+  int stopped = 0;
+  std::vector<std::uint32_t> saving;
+  std::vector<Group::TellWorkers::Word> told;
   std::vector<Victim> victims;
   bool gave_up = false;
 
@@ -84,10 +94,21 @@ class GroupSim {
   void act(const Group::Send& send) {
     if (std::holds_alternative<Started>(send.report)) reports.emplace_back("started");
     if (std::holds_alternative<Succeeded>(send.report)) reports.emplace_back("succeeded");
-    if (const auto* failed = std::get_if<Failed>(&send.report)) {
+    if (std::holds_alternative<Acknowledged>(send.report)) ++acknowledged;
+    if (std::holds_alternative<Stopped>(send.report)) ++stopped;
+    if (const auto* saves = std::get_if<Saving>(&send.report)) saving.push_back(saves->left);
+    if (const auto* unreachable = std::get_if<Unreachable>(&send.report))
+      reports.push_back("unreachable " + unreachable->detail);
+    const auto* failed = std::get_if<Failed>(&send.report);
+    if (failed != nullptr && failed->failure.cause == Cause::LostNode) {
+      reports.push_back("lost: " + failed->failure.detail);
+    } else if (failed != nullptr) {
       reports.push_back("failed " + std::to_string(failed->failure.rank.value));
     }
   }
+  void act(const Group::Knock&) { ++knocks; }
+  void act(const Group::StopKnocking&) { knocking_stopped = true; }
+  void act(const Group::TellWorkers& tell) { told.push_back(tell.word); }
   void act(const Group::EndRound& end) {
     reports.emplace_back("empty");
     victims = end.victims;
@@ -113,11 +134,213 @@ TEST_CASE("a round that goes well ends when all workers exited 0 and nothing is 
   CHECK(sim.kills == 0);
 }
 
-TEST_CASE("only the agent of node rank 0 hosts the store", "[agent][group]") {
+TEST_CASE("the agent of node rank 0 hosts the store, unless the server does", "[agent][group]") {
   GroupSim sim(2);
-  sim.assign(1, 1);
-  CHECK(sim.hosted == 0);
+  SECTION("node rank 0") {
+    sim.assign(1, 0, 2);
+    CHECK(sim.hosted == 1);
+    CHECK(sim.knocks == 0);
+    CHECK(sim.alive.size() == 2);
+  }
+  SECTION("another") {
+    sim.assign(1, 1, 2);
+    CHECK(sim.hosted == 0);
+    CHECK(sim.knocks == 1);
+  }
+  SECTION("node rank 0 of a job whose store is the server's") {
+    sim.store_on_server = true;
+    sim.assign(1, 0, 2);
+    CHECK(sim.hosted == 0);
+    CHECK(sim.knocks == 1);
+  }
+  SECTION("a node that is alone finds the server's store without a knock") {
+    sim.store_on_server = true;
+    sim.assign(1, 0, 1);
+    CHECK(sim.hosted == 0);
+    CHECK(sim.knocks == 0);
+    CHECK(sim.alive.size() == 2);
+  }
+  CHECK(sim.acknowledged == 1);
+}
+
+TEST_CASE("workers are started when the master's store was heard", "[agent][group]") {
+  GroupSim sim(2);
+  sim.assign(1, 1, 2);
+  CHECK(sim.alive.empty());
+  sim.feed(Group::KnockFailed{"connection refused"});
+  sim.advance(1h);  // Nobody said yet that the master is up.
+  CHECK(sim.reports.empty());
+  sim.feed(Group::KnockHeard{});
   CHECK(sim.alive.size() == 2);
+  CHECK(sim.reports == Reports{"started"});
+}
+
+TEST_CASE("a master that is up and not heard for five seconds is unreachable", "[agent][group]") {
+  GroupSim sim(2);
+  sim.assign(1, 1, 2);
+  sim.advance(20s);
+  sim.feed(Group::MasterIsUp{{1, 1}});
+  sim.advance(3s);
+  sim.feed(Group::MasterIsUp{{1, 1}});  // Said again by another server: changes nothing.
+  SECTION("with the newest knock's cause") {
+    sim.feed(Group::KnockFailed{"a to b: timed out"});
+    sim.advance(1999ms);
+    CHECK(sim.reports.empty());
+    sim.advance(1ms);
+    CHECK(sim.reports == Reports{"unreachable a to b: timed out"});
+  }
+  SECTION("without any answer") {
+    sim.advance(2s);
+    CHECK(sim.reports ==
+          Reports{"unreachable the store of the master at head:4711 did not answer to a knock"});
+  }
+  CHECK(sim.knocking_stopped);
+  sim.feed(Group::KnockHeard{});  // Too late.
+  CHECK(sim.alive.empty());
+  sim.stop(1);
+  CHECK(sim.reports.back() == "empty");
+}
+
+TEST_CASE("a Stop ends the knocking", "[agent][group]") {
+  GroupSim sim(2);
+  sim.assign(1, 1, 2);
+  sim.stop(1);
+  CHECK(sim.knocking_stopped);
+  CHECK(sim.reports == Reports{"empty"});
+  sim.feed(Group::KnockHeard{});
+  CHECK(sim.alive.empty());
+}
+
+TEST_CASE("each Stop is answered at once, after what was seen before", "[agent][group]") {
+  GroupSim sim(2);
+  sim.assign(1);
+  sim.exit(0, {.code = 3});
+  sim.stop(1);
+  CHECK(sim.stopped == 1);
+  CHECK(sim.reports == Reports{"started", "failed 0"});
+  sim.stop(1);  // From a server that was started meanwhile.
+  CHECK(sim.stopped == 2);
+}
+
+TEST_CASE("of a round that is stopped before its Assignment came, nothing is here",
+          "[agent][group]") {
+  GroupSim sim(1);
+  sim.stop(4);
+  CHECK(sim.stopped == 1);
+  CHECK(sim.reports == Reports{"empty"});
+}
+
+TEST_CASE("at the lease's end all is killed without grace, and no worker has failed",
+          "[agent][group]") {
+  GroupSim sim(2);
+  sim.killable = false;
+  sim.assign(1);
+  SECTION("in the grace of a Stop") {
+    sim.stop(1);
+    sim.feed(Group::LeaseEnded{"silence"});
+    CHECK(sim.kills == 1);
+  }
+  SECTION("while it is killed for another reason") {
+    sim.stop(1);
+    sim.feed(Group::Hurried{});
+    sim.feed(Group::LeaseEnded{"silence"});
+  }
+  sim.exit(0, {.code = 1});
+  sim.exit(1, {.signal = SIGKILL});
+  CHECK(sim.reports == Reports{"started", "empty"});
+  CHECK(sim.victims.empty());
+}
+
+TEST_CASE("where the lease ends first, the loss of the node is what explains its peers' failures",
+          "[agent][group]") {
+  GroupSim sim(2);
+  sim.killable = false;
+  sim.assign(1);
+  SECTION("nothing had failed before") {
+    sim.feed(Group::LeaseEnded{"silence"});
+    CHECK(sim.kills == 1);
+    CHECK(sim.reports == Reports{"started", "lost: silence"});
+    sim.exit(0, {.code = 1});
+  }
+  SECTION("a worker had failed before") {
+    sim.exit(0, {.code = 1});
+    sim.feed(Group::LeaseEnded{"silence"});
+    CHECK(sim.reports == Reports{"started", "failed 0"});
+  }
+  sim.stop(1);  // It was sent meanwhile.
+  sim.exit(1, {.signal = SIGKILL});
+  CHECK(sim.reports.size() == 3);
+  CHECK(sim.reports.back() == "empty");
+  CHECK(sim.victims.empty());
+}
+
+TEST_CASE("a lease that ends between rounds ends nothing", "[agent][group]") {
+  GroupSim sim(1);
+  sim.feed(Group::LeaseEnded{"silence"});
+  CHECK(sim.kills == 0);
+  sim.assign(1);
+  CHECK(sim.alive.size() == 1);
+}
+
+TEST_CASE("a lease that ends while the node knocks ends the knocking", "[agent][group]") {
+  GroupSim sim(1);
+  sim.assign(1, 1, 2);
+  sim.feed(Group::LeaseEnded{"silence"});
+  CHECK(sim.knocking_stopped);
+  CHECK(sim.reports == Reports{"lost: silence", "empty"});
+}
+
+TEST_CASE("the workers are told that the lease is running out", "[agent][group]") {
+  GroupSim sim(1);
+  sim.feed(Group::LeaseHalfOver{});
+  CHECK(sim.told.empty());
+  sim.assign(1);
+  sim.feed(Group::LeaseHalfOver{});
+  CHECK(sim.told == std::vector{Group::TellWorkers::Word::LeaseRunningOut});
+}
+
+TEST_CASE("before the machine is taken away the workers are asked to save, once",
+          "[agent][group]") {
+  GroupSim sim(3, 30s, SIGUSR1);
+  sim.assign(1);
+  sim.feed(Group::PrepareOrdered{{{1, 1}, "drained", 30s}});
+  CHECK(sim.signalled == Signals{{0, SIGUSR1}, {1, SIGUSR1}, {2, SIGUSR1}});
+  CHECK(sim.told == std::vector{Group::TellWorkers::Word::CheckpointNow});
+  sim.feed(Group::PrepareOrdered{{{1, 1}, "drained", 20s}});
+  CHECK(sim.signalled.size() == 3);
+  sim.exit(1, {});
+  sim.exit(0, {.signal = SIGUSR1});
+  CHECK(sim.saving == std::vector<std::uint32_t>{3, 3, 2, 1});
+}
+
+TEST_CASE("a worker that saved and left has neither failed nor finished", "[agent][group]") {
+  GroupSim sim(2, 30s, SIGUSR1);
+  sim.assign(1);
+  sim.feed(Group::PrepareOrdered{{{1, 1}, "drained", 30s}});
+  sim.exit(0, {});
+  sim.exit(1, {.signal = SIGUSR1});
+  CHECK(sim.reports == Reports{"started"});
+  sim.stop(1);
+  CHECK(sim.reports == Reports{"started", "empty"});
+}
+
+TEST_CASE("a worker that fails while it should save has failed", "[agent][group]") {
+  GroupSim sim(1, 30s, SIGUSR1);
+  sim.assign(1);
+  sim.feed(Group::PrepareOrdered{{{1, 1}, "drained", 30s}});
+  sim.exit(0, {.code = 1});
+  CHECK(sim.reports == Reports{"started", "failed 0"});
+}
+
+TEST_CASE("without a signal only the beacon asks the workers to save", "[agent][group]") {
+  GroupSim sim(1);
+  sim.assign(1);
+  sim.feed(Group::PrepareOrdered{{{1, 1}, "drained", 30s}});
+  CHECK(sim.signalled.empty());
+  CHECK(sim.told.size() == 1);
+  sim.exit(0, {});
+  CHECK(sim.saving == std::vector<std::uint32_t>{1, 0});
+  CHECK(sim.reports == Reports{"started", "succeeded", "empty"});
 }
 
 TEST_CASE("a failure is reported, and the others run until the Stop", "[agent][group]") {

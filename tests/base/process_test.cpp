@@ -66,6 +66,7 @@ TEST_CASE("no worker starts once the lease has ended", "[posix][process]") {
   REQUIRE(page);
   auto command = shell("exit 0");
   command.lease_ends = &page->ends();
+  page->renew_for_ever();
   auto before = Process::spawn(command);
   REQUIRE(before);
   CHECK(wait_for(*before).success());

@@ -37,6 +37,30 @@ TEST_CASE("orphans of double forks in sessions of their own are found and ended"
   CHECK(posix::descendants().empty());
 }
 
+TEST_CASE("what is below a child is killed and the child is not, unless it is not due any more",
+          "[posix][tree]") {
+  posix::adopt_orphans();
+  auto pipe = posix::make_pipe();
+  REQUIRE(pipe);
+  posix::Command command;
+  command.path = "/bin/sh";
+  command.argv = {"sh", "-c", "/bin/sh -c 'sleep 1000 & echo; wait' & wait; echo; exec sleep 1000"};
+  command.environment = {"PATH=/usr/bin:/bin"};
+  command.out = pipe->writer.get();
+  auto process = posix::Process::spawn(command);
+  REQUIRE(process);
+  char byte = 0;
+  REQUIRE(::read(pipe->reader.get(), &byte, 1) == 1);
+
+  CHECK(posix::kill_below(process->pid(), [] { return false; }) == 0);
+  CHECK(posix::kill_below(process->pid(), [] { return true; }) == 2);
+  REQUIRE(::read(pipe->reader.get(), &byte, 1) == 1);  // The shell has seen its child die.
+  CHECK_FALSE(process->reap());
+  // It has become a sleep without children.
+  CHECK(posix::kill_below(process->pid(), [] { return true; }) == 0);
+  CHECK(posix::end_descendants(30s).empty());
+}
+
 TEST_CASE("a process that is none of ours is not signalled", "[posix][tree]") {
   CHECK(posix::signal_descendants(SIGKILL) == 0);  // We are still here, and so is our parent.
   CHECK(::kill(::getppid(), 0) == 0);

@@ -19,7 +19,7 @@ TEST_CASE("without flags the defaults hold", "[launcher][options]") {
   const auto options = options_of({"train.py", "--lr", "1"});
   CHECK(options.nproc == 1);
   CHECK(options.nproc_origin == "default");
-  CHECK(options.max_restarts == 0);
+  CHECK(options.job.max_restarts == 0);
   CHECK_FALSE(options.rdzv_id);
   CHECK(options.role == "default");
   CHECK(options.master == Endpoint{"127.0.0.1", 0});
@@ -223,24 +223,17 @@ TEST_CASE("every flag of torchrun that is not there is refused as such", "[launc
   }
 }
 
-TEST_CASE("flags that are not there are named all at once, with the way out",
-          "[launcher][errors]") {
-  const std::string meeting =
-      "of torchrun that this version of muster does not have yet: on one machine ";
-  const std::string instead = "; --master-addr and --master-port fix the store's address";
-  CHECK(error_of({"--rdzv_id=100", "--rdzv_backend=c10d", "--rdzv_endpoint", "localhost:29400",
-                  "--rdzv-b=static", "--nnodes=1", "--nproc_per_node=2", "train.py"}) ==
-        "--rdzv-backend and --rdzv-endpoint are flags " + meeting + "leave them out" + instead);
-  CHECK(error_of({"--local-addr=h", "--numa-binding=node", "x.py"},
-                 {{"PET_RDZV_CONF", "a=b"}, {"PET_LOCAL_ADDR", "h"}}) ==
-        "PET_RDZV_CONF, --local-addr and --numa-binding are flags, or stand for flags, " + meeting +
-            "leave out or unset them" + instead);
-  CHECK(error_of({"x.py"}, {{"PET_RDZV_BACKEND", "c10d"}}) ==
-        "PET_RDZV_BACKEND stands for a flag " + meeting + "unset it" + instead);
-  CHECK(error_of({"--virtual-local-rank", "x.py"}) ==
-        "--virtual-local-rank is a flag of torchrun that this version of muster does not have yet: "
-        "leave it out");
-  CHECK(error_of({"--rdzv-conf"}) == "--rdzv-conf is a flag " + meeting + "leave it out" + instead);
+TEST_CASE("flags that are not there are named all at once", "[launcher][errors]") {
+  const std::string said = "of torchrun that this version of muster does not have yet: ";
+  CHECK(error_of({"--virtual_local_rank", "--log_line_prefix_template=x", "--nproc_per_node=2",
+                  "train.py"}) ==
+        "--log-line-prefix-template and --virtual-local-rank are flags " + said + "leave them out");
+  CHECK(error_of({"--numa-binding=node", "x.py"}, {{"PET_SIGNALS_TO_HANDLE", "SIGTERM"}}) ==
+        "--numa-binding and PET_SIGNALS_TO_HANDLE are flags, or stand for flags, " + said +
+            "leave out or unset them");
+  CHECK(error_of({"x.py"}, {{"PET_EVENT_LOG_HANDLER", "console"}}) ==
+        "PET_EVENT_LOG_HANDLER stands for a flag " + said + "unset it");
+  CHECK(error_of({"--logs-specs"}) == "--logs-specs is a flag " + said + "leave it out");
 }
 
 TEST_CASE("the style of --pass-local-rank stands behind a =", "[launcher][errors]") {
@@ -309,15 +302,6 @@ TEST_CASE("a bad value is named with its origin and with what is right", "[launc
       {{"--shutdown-timeout=9000h", "x"},
        "--shutdown-timeout: '9000h' is not a time: give seconds (30), or an integer with a unit "
        "(500ms, 30s, 5m, 1h), at most a year"},
-      {{"--nnodes=2", "x"},
-       "--nnodes: '2': several nodes are not supported by this version: give 1"},
-      {{"--nnodes=1:4", "x"},
-       "--nnodes: '1:4': several nodes are not supported by this version: give 1"},
-      {{"--nnodes=0", "x"},
-       "--nnodes: '0' is not a number of nodes: give 1 (or MIN:MAX, 0 < MIN <= MAX)"},
-      {{"--node-rank=1", "x"},
-       "--node-rank: '1': several nodes are not supported by this version: the only node has rank "
-       "0"},
       {{"--worker-store=rank0", "x"},
        "--worker-store: 'rank0' is not a host of the store: give agent (muster itself) or torch "
        "(rank 0)"},

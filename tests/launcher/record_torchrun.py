@@ -9,6 +9,7 @@ import os
 import pathlib
 
 from torch.distributed.elastic.multiprocessing import Std
+from torch.distributed.elastic.rendezvous.utils import _parse_rendezvous_config, parse_rendezvous_endpoint
 from torch.distributed.run import parse_args, parse_min_max_nnodes
 
 FILE = pathlib.Path(__file__).with_name("torchrun_command_lines.txt")
@@ -40,6 +41,8 @@ def fields(args):
         kind = "no_python"
     if args.run_path:
         kind = "run_path"
+    _parse_rendezvous_config(args.rdzv_conf)
+    parse_rendezvous_endpoint(args.rdzv_endpoint, default_port=29400)
     ranks = args.local_ranks_filter
     if ranks:
         ranks = ",".join(map(str, sorted(set(map(int, ranks.split(","))))))
@@ -57,6 +60,11 @@ def fields(args):
         "master_addr": (args.master_addr, "127.0.0.1"),
         "master_port": (args.master_port, None),
         "shutdown_timeout": (args.shutdown_timeout, None),
+        "nnodes": (f"{low}:{high}", "1:1"),
+        "node_rank": (args.node_rank, 0),
+        "rdzv_backend": (args.rdzv_backend, "static"),
+        "rdzv_endpoint": (args.rdzv_endpoint, ""),
+        "local_addr": (args.local_addr or "", ""),
     }
     found = [f"{name}={value}" for name, (value, default) in all_fields.items() if value != default]
     found.append(f"script={args.training_script}")

@@ -95,7 +95,7 @@ std::vector<std::string> fields_of(const Options& options) {
   }
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options.shutdown_timeout);
   add("nproc_per_node", std::to_string(options.nproc), "1");
-  add("max_restarts", std::to_string(options.max_restarts), "0");
+  add("max_restarts", std::to_string(options.job.max_restarts), "0");
   add("standalone", options.standalone ? "True" : "False", "False");
   add("rdzv_id", options.rdzv_id.value_or("none"), "none");
   add("role", options.role, "default");
@@ -104,9 +104,17 @@ std::vector<std::string> fields_of(const Options& options) {
   add("redirects", text_of(options.redirects), "0");
   add("tee", text_of(options.tee), "0");
   add("local_ranks_filter", filter, "");
-  add("master_addr", options.master.host, "127.0.0.1");
-  add("master_port", std::to_string(options.master.port), "0");
+  const auto& asked = options.asked;
+  add("master_addr", asked.master_addr ? asked.master_addr->value.host : "", "");
+  add("master_port", std::to_string(asked.master_port ? asked.master_port->value.port : 0), "0");
   add("shutdown_timeout", std::to_string(seconds.count()), "30");
+  const bool c10d = asked.backend && asked.backend->value == RdzvBackend::C10d;
+  add("nnodes", std::to_string(options.job.min_nodes) + ":" + std::to_string(options.job.max_nodes),
+      "1:1");
+  add("node_rank", std::to_string(options.node_rank.value_or(NodeRank{0}).value), "0");
+  add("rdzv_backend", c10d ? "c10d" : "static", "static");
+  add("rdzv_endpoint", asked.endpoint ? asked.endpoint->value : "", "");
+  add("local_addr", options.local_addr, "");
   fields.push_back("script=" + options.script);
   for (const auto& argument : options.script_args) fields.push_back("arg=" + argument);
   return fields;

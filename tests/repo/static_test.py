@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A release installs one file that needs nothing but libc. MUSTER_BUILD names the build folder."""
+"""A release installs programs that need nothing but libc. MUSTER_BUILD names the build folder."""
 
 import os
 import pathlib
@@ -28,16 +28,18 @@ def needed(program: pathlib.Path) -> set[str]:
 
 
 class OneFile(unittest.TestCase):
-    def test_muster_needs_only_libc(self):
-        program = BUILD / "launcher/muster"
-        self.assertIn("libc.so.6", needed(program))
-        self.assertLessEqual(needed(program), ALLOWED)
-        self.assertNotRegex(dynamic_section(program), r"\((RPATH|RUNPATH)\)")
+    def test_programs_need_only_libc(self):
+        for name in ("launcher/muster", "launcher/ctl/musterctl", "rendezvous/daemon/musterd"):
+            with self.subTest(name):
+                program = BUILD / name
+                self.assertIn("libc.so.6", needed(program))
+                self.assertLessEqual(needed(program), ALLOWED)
+                self.assertNotRegex(dynamic_section(program), r"\((RPATH|RUNPATH)\)")
 
     def test_the_check_sees_a_shared_library(self):
         self.assertIn("libstdc++.so.6", needed(BUILD / "tests/base/base_test") - ALLOWED)
 
-    def test_the_installed_program_stands_alone(self):
+    def test_the_installed_programs_stand_alone(self):
         with tempfile.TemporaryDirectory(prefix="muster-install-") as folder:
             prefix = pathlib.Path(folder)
             subprocess.run(
@@ -49,16 +51,18 @@ class OneFile(unittest.TestCase):
             files = [
                 path.relative_to(prefix).as_posix() for path in prefix.rglob("*") if path.is_file()
             ]
-            self.assertEqual(files, ["bin/muster"])
-            result = subprocess.run(
-                [prefix / "bin/muster", "--version"],
-                capture_output=True,
-                text=True,
-                env={},
-                timeout=DEADLINE,
-            )
-            self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertRegex(result.stdout, r"\d+\.\d+\.\d+")
+            self.assertEqual(sorted(files), ["bin/muster", "bin/musterctl", "bin/musterd"])
+            for name in files:
+                with self.subTest(name):
+                    result = subprocess.run(
+                        [prefix / name, "--version"],
+                        capture_output=True,
+                        text=True,
+                        env={},
+                        timeout=DEADLINE,
+                    )
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    self.assertRegex(result.stdout, r"\d+\.\d+\.\d+")
 
 
 if __name__ == "__main__":

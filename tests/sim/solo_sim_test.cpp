@@ -1,10 +1,10 @@
-// The two cores of a job on one machine, joined in virtual time: SoloJob gives orders, WorkerGroup
-// carries them out on workers that are parties of their own. They fail, hang, ignore signals, leave
-// children behind, die slowly or not at all, by a seeded schedule; the user sends signals.
-// Invariants are checked after every step, and every schedule must end.
+// The two cores of a job on one machine, joined in virtual time: SoloRendezvous gives orders,
+// WorkerGroup carries them out on workers that are parties of their own. They fail, hang, ignore
+// signals, leave children behind, die slowly or not at all, by a seeded schedule; the user sends
+// signals. Invariants are checked after every step, and every schedule must end.
 
 #include "agent/core/worker_group.hpp"
-#include "rendezvous/core/solo_job.hpp"
+#include "rendezvous/core/solo_rendezvous.hpp"
 
 #include <csignal>
 #include <cstdlib>
@@ -22,7 +22,7 @@
 using namespace muster;
 using namespace std::chrono_literals;
 using agent::WorkerGroup;
-using rendezvous::SoloJob;
+using rendezvous::SoloRendezvous;
 
 namespace {
 
@@ -36,7 +36,7 @@ class SoloSim {
     settings_.grace = pick(2) == 0 ? 1s : 30s;
     budget_ = pick(4);
     group_.emplace(settings_);
-    job_.emplace(SoloJob::Settings{.max_restarts = budget_});
+    job_.emplace(SoloRendezvous::Settings{.max_restarts = budget_});
     if (pick(4) == 0) at(pick(20'000'000) * 1us, [this] { report(Leaving{SIGTERM}); });
     at(kUsersPatience, [this] { report(Leaving{SIGINT}); });  // Some worker may hang for ever.
   }
@@ -93,7 +93,7 @@ class SoloSim {
 
   void report(Report report) {
     at(0ns, [this, report = std::move(report)] {
-      for (const auto& order : job_->step(report))
+      for (const auto& order : job_->step(now_, report))
         std::visit([this](const auto& what) { obey(what); }, order);
     });
   }
@@ -111,6 +111,8 @@ class SoloSim {
     feed(WorkerGroup::StopOrdered{stop});
   }
   void obey(const Verdict& verdict) { verdict_ = verdict; }
+  void obey(const Prepare&) {}
+  void obey(const MasterUp&) {}
 
   void feed(WorkerGroup::Event event) {
     pending_.push_back(std::move(event));
@@ -161,6 +163,9 @@ class SoloSim {
       at(pick(2000) * 1ms, [this, victim = id, status] { gone(victim, status); });
     }
   }
+  void act(const WorkerGroup::Knock&) { broken_ = "a node that is alone knocked"; }
+  void act(const WorkerGroup::StopKnocking&) { broken_ = "a node that is alone knocked"; }
+  void act(const WorkerGroup::TellWorkers&) { broken_ = "there was nothing to tell"; }
   void act(const WorkerGroup::KillTree&) {
     for (const auto& [id, process] : processes_) {
       if (process.killable)
@@ -199,7 +204,7 @@ class SoloSim {
   Planted planted_;
   WorkerGroup::Settings settings_;
   std::uint32_t budget_ = 0;
-  std::optional<SoloJob> job_;
+  std::optional<SoloRendezvous> job_;
   std::optional<WorkerGroup> group_;
   TimePoint now_{};
   std::priority_queue<Event> events_;

@@ -1,8 +1,9 @@
-"""The budgets that concern one machine, and how far a run's samples keep them."""
+"""The budgets, and how far a run's samples keep them."""
 
 import dataclasses
 
 from harness.launch import LINE_BYTES
+from harness.nodes import LEASE_S, SILENT_BUDGET_S
 from harness.store import BUDGET_OPERATIONS
 
 MUSTER, DASH, TORCHRUN = ({"launcher": name} for name in ("muster", "dash", "torchrun 2.15"))
@@ -31,6 +32,22 @@ def verdicts(s):
             "a job of 8 workers that exit at once, whole wall time: 2.5 times dash"),
         _restart(s), _memory(s), _cpu(s), _tee(s),
         _store_alone(s), _store_pipelined(s), _opened(s), _woken(s),
+        _meet(s, 2, 20.0), _meet(s, 16, 100.0), _restart_across(s),
+        _change(s, "killed", 500.0, "an agent killed, to the survivor running at the smaller world "
+                "size: 0.5 s"),
+        _change(s, "silent", SILENT_BUDGET_S * 1e3, "a node that falls silent, to the same: 1.25 "
+                f"leases (here of {LEASE_S} s) and 1 s"),
+        _change(s, "joined", 1_000.0, "an agent joins a running elastic job that it fills, to the "
+                "larger world running: 1 s"),
+        _swarm(s, 1_000, "joined_ms", 300.0, "{:,.0f} ms", "rendezvous of 1,000 agents: 0.3 s"),
+        _swarm(s, 10_000, "joined_ms", 3_000.0, "{:,.0f} ms", "rendezvous of 10,000 agents: 3 s"),
+        _swarm(s, 10_000, "kib_per_agent", 8.0, "{:.1f} KiB",
+               "memory of the server at rest: 8 KiB for each of 10,000 agents"),
+        _swarm(s, 10_000, "rest_cpu_share", 0.10, "{:.3f} of a core",
+               "CPU of the server while 10,000 agents rest: 10 % of a core"),
+        _swarm(s, 1_000, "last_stop_ms", 100.0, "{:,.0f} ms",
+               "a farewell to Stop at all of 1,000 survivors: 100 ms"),
+        _bytes(s),
     ]
 
 
@@ -150,3 +167,39 @@ def _woken(s):
     return _at_most(
         "wake-5000", "5,000 connections woken by one SET: 1.3 times a bare loop of one send each",
         1.3, ratio, f"{{:.2f}} times ({_ms(ours)})", _ms(theirs))
+
+
+def _meet(s, agents, limit):
+    of = {"part": "meet", "agents": agents}
+    ours, theirs = (s.median("last_ms", **who, **of) for who in (MUSTER, TORCHRUN))
+    return _at_most(f"meet-{agents}", f"exec of {agents} agents to the first instruction of the last "
+                    f"of their workers: {limit:.0f} ms", limit, ours, "{:.1f} ms", _ms(theirs))
+
+
+def _restart_across(s):
+    ours = s.median("last_ms", part="restart across", **MUSTER)
+    return _at_most(
+        "restart-2x2", "a worker's death to the first instruction of the last of 4 successors on 2 "
+        "nodes: 50 ms", 50.0, ours, "{:.1f} ms", "")
+
+
+def _change(s, way, limit, budget):
+    ours = s.median("change_ms", part="change", way=way, **MUSTER)
+    theirs = s.where(part="change", way=way, **TORCHRUN)
+    failed = bool(theirs) and all(sample["change_ms"] is None for sample in theirs)
+    peer = "never" if failed else _ms(s.median("change_ms", part="change", way=way, **TORCHRUN))
+    return _at_most(f"change-{way}", budget, limit, ours, "{:,.0f} ms", peer)
+
+
+def _swarm(s, agents, figure, limit, text, budget):
+    value = s.median(figure, part="swarm", agents=agents)
+    return _at_most(f"swarm-{agents}-{figure}", budget, limit, value, text, "")
+
+
+def _bytes(s):
+    """What one agent gets is the same however many there are, but for a few digits."""
+    few, many = (s.median("most_received_bytes", part="swarm", agents=agents)
+                 for agents in (1_000, 10_000))
+    ratio = many / few if few and many else None
+    return _at_most("swarm-bytes", "bytes that an agent receives, the most of 10,000 against the "
+                    "most of 1,000: the same (1.1 times)", 1.1, ratio, "{:.2f} times", "")

@@ -9,15 +9,21 @@ import threading
 
 from harness import report
 
-EXPECTED_PARTS = {"load", "crowd", "start", "restart", "memory", "print"}
+EXPECTED_PARTS = {"load", "crowd", "start", "restart", "memory", "print", "meet",
+                  "restart across", "change", "swarm"}
 EXPECTED_TITLES = ("Budgets", "Launch", "The launcher's own cost", "Restart", "Output",
+                   "Many nodes: the start", "Many nodes: one is lost, one joins",
+                   "Many nodes: thousands of agents",
                    "Store, a few connections", "Store, very many connections")
 
 ORDERS = (("p50_us", "p99_us"), ("first_ms", "last_ms"), ("last_ms", "wall_ms"),
-          ("resident_kib", "peak_kib"), ("pss_kib", "peak_kib"))
+          ("resident_kib", "peak_kib"), ("pss_kib", "peak_kib"),
+          ("first_stop_ms", "last_stop_ms"), ("last_stop_ms", "smaller_ms"),
+          ("agent_received_bytes", "most_received_bytes"))
 # In a short run a server may do all its work within one tick of the kernel's accounts.
 MAY_BE_ZERO = {"repetition", "server_us_per_op", "open_server_ms", "wake_server_ms",
-               "server_growth_kib", "exit_code", "cpu_s"}
+               "server_growth_kib", "exit_code", "cpu_s", "kib_per_agent", "rest_cpu_share",
+               "join_server_ms"}
 
 
 def run(document, programs):

@@ -38,6 +38,32 @@ SET that creates it to the first, middle and last wake-up read. The client side,
 other core, takes as long as the server: CPU shows the server's own part.
 """
 
+MEET = """\
+Agents with one worker each on this machine, which is two cores for all of them; the first to bind
+serves. From exec of the shell that starts them to the first instruction of native workers. Of
+torchrun most is the import of torch, by each agent; for "imports done" all agents have imported it
+before the clock starts.
+"""
+
+CHANGES = """\
+Two agents of `--nnodes 1:2` with one worker each. Killed: from SIGKILL of one agent (the one that
+does not serve) to the survivor's worker in a world of one; under torchrun the dead agent's worker
+is killed too, and the survivor's, as if it had noticed the loss of its peer: else nothing happens.
+Silent: all processes of one node are stopped, with a lease of 2 s. Joined: from the start of a
+second agent to the last worker in a world of two. "never": no run of torchrun got there within 110
+s.
+"""
+
+SWARM = """\
+One job on one `musterd`; its agents are simulated by one process, their connections are real.
+Joined: from the first connect to the last Assignment. At rest each agent pings five times a lease
+of 10 s. Stop: from an agent's farewell to its arrival at the first and at the last of the others;
+smaller: to their next Assignment. Replaced: the same, while a spare stands by. Grown: from the
+connect of one more agent to the last Assignment of the larger round, 0.5 s of waiting for others
+included. Bytes are those of an agent in the middle from its connect to its workers' start; "most"
+leaves out that of node rank 0, which alone is told of all nodes.
+"""
+
 
 def number(value, form="{:,.1f}"):
     return "" if value is None else form.format(value)
@@ -178,4 +204,51 @@ def crowds(s):
     return titled("Store, very many connections", table(head, rows), CROWDS)
 
 
-ALL = (starts, cost, restarts, output, load, crowds)
+def meets(s):
+    def row(agents, name):
+        of = {"part": "meet", "agents": agents, "launcher": name}
+        return [f"{agents} agents, {name}",
+                *(number(s.median(figure, **of)) for figure in ("first_ms", "last_ms")),
+                number(s.least("last_ms", **of)), number(s.median("wall_ms", **of)),
+                number(s.median("cpu_s", **of), "{:.3f}"), len(s.where(**of))]
+
+    head = ["", "first worker ms", "last worker ms", "best", "wall ms", "CPU s of all", "runs"]
+    rows = (row(agents, name) for agents in s.each("agents", part="meet")
+            for name in s.each("launcher", part="meet", agents=agents))
+    return titled("Many nodes: the start", table(head, rows), MEET)
+
+
+def changes(s):
+    def shown(name, way):
+        of = {"part": "change", "launcher": name, "way": way}
+        if not s.where(**of):
+            return ["", ""]
+        median = s.median("change_ms", **of)
+        return ["never" if median is None else number(median, "{:,.0f}"), len(s.where(**of))]
+
+    head = ["", "killed ms", "runs", "silent ms", "runs", "joined ms", "runs"]
+    rows = ([name, *(cell for way in ("killed", "silent", "joined") for cell in shown(name, way))]
+            for name in s.each("launcher", part="change"))
+    return titled("Many nodes: one is lost, one joins", table(head, rows), CHANGES)
+
+
+def swarms(s):
+    figures = (("joined_ms", "{:,.0f}"), ("join_server_ms", "{:,.0f}"), ("kib_per_agent", "{:.1f}"),
+               ("rest_cpu_share", "{:.4f}"), ("first_stop_ms", "{:,.1f}"),
+               ("last_stop_ms", "{:,.1f}"), ("smaller_ms", "{:,.0f}"), ("replaced_ms", "{:,.0f}"),
+               ("grown_ms", "{:,.0f}"), ("agent_sent_bytes", "{:,.0f}"),
+               ("agent_received_bytes", "{:,.0f}"), ("most_received_bytes", "{:,.0f}"))
+
+    def row(agents):
+        of = {"part": "swarm", "agents": agents}
+        return [f"{agents:,}", *(number(s.median(name, **of), form) for name, form in figures),
+                len(s.where(**of))]
+
+    head = ["agents", "joined ms", "server CPU ms", "KiB each", "CPU at rest, cores",
+            "first Stop ms", "last Stop ms", "smaller ms", "replaced ms", "grown ms", "bytes sent",
+            "received", "most", "runs"]
+    return titled("Many nodes: thousands of agents",
+                  table(head, map(row, s.each("agents", part="swarm"))), SWARM)
+
+
+ALL = (starts, cost, restarts, output, meets, changes, swarms, load, crowds)

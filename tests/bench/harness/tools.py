@@ -25,6 +25,8 @@ class Programs:
         self.store_load = self._built(build / "tests/bench/store_load")
         self.epoll_floor = self._built(build / "tests/bench/epoll_floor")
         self.launch_bench = self._built(build / "tests/bench/launch_bench")
+        self.agents_load = self._built(build / "tests/bench/agents_load")
+        self.musterd = self._built(build / "rendezvous/daemon/musterd")
         self.stamp_worker = self._built(build / "tests/bench/stamp_worker")
         self.store_server = self._built(build / "tests/tools/store_server")
         self.muster = self._built(build / "launcher/muster")

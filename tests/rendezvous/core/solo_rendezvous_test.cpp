@@ -1,13 +1,23 @@
-#include "rendezvous/core/solo_job.hpp"
+#include "rendezvous/core/solo_rendezvous.hpp"
 
 #include <csignal>
 
 #include <catch2/catch.hpp>
 
 using namespace muster;
-using rendezvous::SoloJob;
+using rendezvous::SoloRendezvous;
 
 namespace {
+
+/// The rendezvous, at one instant: nothing here waits for time.
+class Solo {
+ public:
+  explicit Solo(SoloRendezvous::Settings settings) : rendezvous_(settings) {}
+  std::vector<Order> step(const Report& report) { return rendezvous_.step(TimePoint{}, report); }
+
+ private:
+  SoloRendezvous rendezvous_;
+};
 
 const Hello kHello{.slots = 3, .role = "default", .store = {"127.0.0.1", 1000}};
 
@@ -32,9 +42,10 @@ Empty empty(RoundId round, std::uint16_t port = 2000) { return {round, {}, {"127
 }  // namespace
 
 TEST_CASE("the only node has all ranks", "[rendezvous][solo]") {
-  SoloJob job({.max_restarts = 2, .epoch = 7});
+  Solo job({.max_restarts = 2});
   const auto assignment = only<Assignment>(job.step(kHello));
-  CHECK(assignment.round == RoundId{7, 1});
+  CHECK(assignment.round.number == 1);
+  CHECK_FALSE(assignment.store_on_server);
   CHECK(assignment.world_size == 3);
   CHECK(assignment.local_world_size == 3);
   CHECK(assignment.rank_offset == Rank{0});
@@ -46,7 +57,7 @@ TEST_CASE("the only node has all ranks", "[rendezvous][solo]") {
 }
 
 TEST_CASE("success ends with 0, once nothing is left", "[rendezvous][solo]") {
-  SoloJob job({});
+  Solo job({});
   const auto round = only<Assignment>(job.step(kHello)).round;
   CHECK(job.step(Started{round}).empty());
   CHECK(job.step(Succeeded{round}).empty());
@@ -56,7 +67,7 @@ TEST_CASE("success ends with 0, once nothing is left", "[rendezvous][solo]") {
 }
 
 TEST_CASE("a failure is charged and the next round has a store of its own", "[rendezvous][solo]") {
-  SoloJob job({.max_restarts = 1});
+  Solo job({.max_restarts = 1});
   const auto first = only<Assignment>(job.step(kHello)).round;
   (void)job.step(Started{first});
   CHECK(only<Stop>(job.step(failed(first, 1, {.code = 5}))).signal == SIGTERM);
@@ -76,7 +87,7 @@ TEST_CASE("a failure is charged and the next round has a store of its own", "[re
 }
 
 TEST_CASE("causes rank, and within a class the first to arrive is named", "[rendezvous][solo]") {
-  SoloJob job({});
+  Solo job({});
   const auto round = only<Assignment>(job.step(kHello)).round;
   (void)job.step(Started{round});
   (void)job.step(failed(round, 0, {.code = 1}, Cause::PeerLoss));
@@ -91,7 +102,7 @@ TEST_CASE("causes rank, and within a class the first to arrive is named", "[rend
 }
 
 TEST_CASE("a worker killed by a signal ends the job with 128 + its number", "[rendezvous][solo]") {
-  SoloJob job({});
+  Solo job({});
   const auto round = only<Assignment>(job.step(kHello)).round;
   (void)job.step(failed(round, 1, {.signal = SIGSEGV}));
   CHECK(only<Verdict>(job.step(empty(round))).exit_code == 139);
@@ -99,7 +110,7 @@ TEST_CASE("a worker killed by a signal ends the job with 128 + its number", "[re
 
 TEST_CASE("if no worker ever started, a failure ends the job whatever the budget",
           "[rendezvous][solo]") {
-  SoloJob job({.max_restarts = 5});
+  Solo job({.max_restarts = 5});
   const auto round = only<Assignment>(job.step(kHello)).round;
   WorkerFailure failure;
   failure.user_error = GENERATE(true, false);
@@ -108,7 +119,7 @@ TEST_CASE("if no worker ever started, a failure ends the job whatever the budget
 }
 
 TEST_CASE("a user's signal stops the workers with it and ends the job", "[rendezvous][solo]") {
-  SoloJob job({.max_restarts = 5});
+  Solo job({.max_restarts = 5});
   const auto round = only<Assignment>(job.step(kHello)).round;
   (void)job.step(Started{round});
   CHECK(only<Stop>(job.step(Leaving{SIGINT})).signal == SIGINT);
@@ -117,7 +128,7 @@ TEST_CASE("a user's signal stops the workers with it and ends the job", "[rendez
 }
 
 TEST_CASE("a user's signal during a restart's stop ends the job instead", "[rendezvous][solo]") {
-  SoloJob job({.max_restarts = 5});
+  Solo job({.max_restarts = 5});
   const auto round = only<Assignment>(job.step(kHello)).round;
   (void)job.step(Started{round});
   (void)job.step(failed(round, 1, {.code = 5}));
@@ -127,7 +138,7 @@ TEST_CASE("a user's signal during a restart's stop ends the job instead", "[rend
 
 TEST_CASE("a failure that had ended the job already keeps its code when the user's signal comes",
           "[rendezvous][solo]") {
-  SoloJob job({.max_restarts = 0});
+  Solo job({.max_restarts = 0});
   const auto round = only<Assignment>(job.step(kHello)).round;
   (void)job.step(Started{round});
   (void)job.step(failed(round, 1, {.code = 7}));
@@ -139,7 +150,7 @@ TEST_CASE("a failure that had ended the job already keeps its code when the user
 }
 
 TEST_CASE("how workers end after the user's signal is no cause", "[rendezvous][solo]") {
-  SoloJob job({.max_restarts = 0});
+  Solo job({.max_restarts = 0});
   const auto round = only<Assignment>(job.step(kHello)).round;
   (void)job.step(Started{round});
   (void)job.step(Leaving{SIGINT});
@@ -153,7 +164,7 @@ TEST_CASE("how workers end after the user's signal is no cause", "[rendezvous][s
 
 TEST_CASE("a signal after all workers succeeded only hurries what they left behind",
           "[rendezvous][solo]") {
-  SoloJob job({.max_restarts = 0});
+  Solo job({.max_restarts = 0});
   const auto round = only<Assignment>(job.step(kHello)).round;
   (void)job.step(Succeeded{round});
   CHECK(only<Stop>(job.step(Leaving{SIGTERM})).round == round);
@@ -161,14 +172,14 @@ TEST_CASE("a signal after all workers succeeded only hurries what they left behi
 }
 
 TEST_CASE("if some workers started and one could not, the budget counts", "[rendezvous][solo]") {
-  SoloJob job({.max_restarts = 1});
+  Solo job({.max_restarts = 1});
   const auto round = only<Assignment>(job.step(kHello)).round;
   (void)job.step(Failed{round, WorkerFailure{}, 2});
   CHECK(only<Assignment>(job.step(empty(round))).restarts == 1);
 }
 
 TEST_CASE("a stuck node can't be used for another round", "[rendezvous][solo]") {
-  SoloJob job({.max_restarts = 5});
+  Solo job({.max_restarts = 5});
   const auto round = only<Assignment>(job.step(kHello)).round;
   (void)job.step(Started{round});
   (void)job.step(failed(round, 1, {.code = 5}));
@@ -178,7 +189,7 @@ TEST_CASE("a stuck node can't be used for another round", "[rendezvous][solo]") 
 }
 
 TEST_CASE("reports of an older round change nothing", "[rendezvous][solo]") {
-  SoloJob job({.max_restarts = 5});
+  Solo job({.max_restarts = 5});
   const auto first = only<Assignment>(job.step(kHello)).round;
   (void)job.step(Started{first});
   (void)job.step(failed(first, 1, {.code = 5}));
@@ -186,4 +197,38 @@ TEST_CASE("reports of an older round change nothing", "[rendezvous][solo]") {
   CHECK(job.step(failed(first, 0, {.code = 5})).empty());
   CHECK(job.step(empty(first)).empty());
   CHECK(job.step(Succeeded{first}).empty());
+}
+
+TEST_CASE("what only reports a peer's loss gives way to what is seen until all is over",
+          "[rendezvous][solo]") {
+  Solo job({});
+  const auto round = only<Assignment>(job.step(kHello)).round;
+  (void)job.step(Started{round});
+  (void)job.step(failed(round, 0, {.code = 1}, Cause::PeerLoss));
+  CHECK(job.step(Stopped{round}).empty());
+  (void)job.step(failed(round, 2, {.signal = SIGKILL}, Cause::OutOfMemory));
+  CHECK(only<Verdict>(job.step(empty(round))).cause->rank == Rank{2});
+}
+
+TEST_CASE("the only node is noticed: its workers save, and the job is worth a requeue",
+          "[rendezvous][solo]") {
+  Solo job({});
+  const auto round = only<Assignment>(job.step(kHello)).round;
+  (void)job.step(Started{round});
+  CHECK(only<Prepare>(job.step(Leaving{SIGTERM, true})).round == round);
+  CHECK(job.step(Saving{round, 1}).empty());
+  CHECK(only<Stop>(job.step(Saving{round, 0})).round == round);
+  CHECK(only<Verdict>(job.step(empty(round))).exit_code == 75);
+}
+
+TEST_CASE("the only node may back off before it restarts", "[rendezvous][solo]") {
+  using namespace std::chrono_literals;
+  SoloRendezvous job({.max_restarts = 1, .restart_backoff = 2s});
+  const TimePoint now{};
+  const auto round = only<Assignment>(job.step(now, kHello)).round;
+  (void)job.step(now, Started{round});
+  (void)job.step(now, failed(round, 0, {.code = 1}));
+  CHECK(job.step(now, empty(round)).empty());
+  CHECK(job.next_deadline() == now + 2s);
+  CHECK(only<Assignment>(job.tick(now + 2s)).restarts == 1);
 }

@@ -1,0 +1,118 @@
+#include "launcher/embedded_server.hpp"
+
+#include "base/posix/boot_clock.hpp"
+#include "base/posix/fork.hpp"
+#include "base/posix/private_file.hpp"
+#include "base/posix/socket.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace muster::launcher {
+namespace {
+
+/// The first of them that can be had, or all of them.
+Result<std::vector<posix::Fd>> bind(const Binding& binding, std::uint16_t port) {
+  std::vector<posix::Fd> listeners;
+  std::optional<Error> trouble;
+  for (const auto& host : binding.hosts) {
+    auto bound = posix::bind_tcp({host, port});
+    if (bound) {
+      listeners.push_back(std::move(*bound));
+      if (!binding.all) break;
+      continue;
+    }
+    // A name may have addresses of a family that this machine does not speak: one is enough.
+    const bool is_taken = bound.error().code == Errc::InvalidArgument;
+    if (is_taken) return pass(bound.error());
+    if (!trouble) trouble = bound.error();
+  }
+  if (listeners.empty()) return pass(*trouble);
+  return listeners;
+}
+
+/// An endpoint that can be dialled on this machine.
+Endpoint from_here(Endpoint endpoint) {
+  if (endpoint.host == "0.0.0.0" || endpoint.host == "::") endpoint.host = "127.0.0.1";
+  return endpoint;
+}
+
+/// Whether the server may know itself to be the first at its endpoint: it finds no marker, and the
+/// machine has been up for as long as an older server's agents could have held on. Leaves the
+/// marker.
+bool is_first(const std::string& marker, Duration recovery) {
+  if (marker.empty() || !posix::leave_marker(marker)) return false;
+  return posix::boot_now().time_since_epoch() > recovery;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EmbeddedServer>> EmbeddedServer::start(boost::asio::io_context& loop,
+                                                              const Binding& binding,
+                                                              std::uint16_t port, Settings settings,
+                                                              Logger& logger) {
+  auto listeners = bind(binding, port);
+  if (!listeners) return pass(listeners.error());
+
+  rendezvous::Server::Options options;
+  options.listeners = std::move(*listeners);
+  options.core.max_lease = settings.lease;
+  options.core.first_here = is_first(settings.marker, settings.lease + settings.lease / 4);
+  options.core.bound_at = std::chrono::steady_clock::now();
+  options.core.epoch_bits = settings.epoch_bits;
+  options.core.seed = settings.seed;
+  options.core.limits.jobs = 1;
+  options.token = settings.token;
+  options.store = settings.store;
+  options.store.door.is_open = false;
+  options.store.door.allowed = settings.store_allow;
+  options.serves_store = false;
+  auto server = rendezvous::Server::start(loop, std::move(options), logger);
+  if (!server) return pass(server.error());
+  return std::unique_ptr<EmbeddedServer>(
+      new EmbeddedServer(loop, std::move(*server), std::move(settings), logger));
+}
+
+EmbeddedServer::EmbeddedServer(boost::asio::io_context& loop,
+                               std::unique_ptr<rendezvous::Server> server, Settings settings,
+                               Logger& logger)
+    : server_(std::move(server)), settings_(std::move(settings)), board_(*server_) {
+  rendezvous::Control::Options options;
+  options.token = settings_.token.value_or(settings_.control_token);
+  control_ = std::make_unique<rendezvous::Control>(loop, board_, std::move(options), logger);
+  server_->on_grpc([this](posix::Fd socket, std::string peer) {
+    control_->adopt(std::move(socket), std::move(peer));
+  });
+  server_->on_note([this](const rendezvous::Rendezvous::Note& note) { control_->noted(note); });
+  server_->on_ended([this](const std::string& job, const Verdict& verdict) {
+    control_->ended(job, verdict);
+    if (job != settings_.job) return;
+    is_over_ = true;
+    if (on_over_) on_over_();
+  });
+
+  rendezvous::LocalServer local{.pid = posix::own_pid(),
+                                .program = "muster",
+                                .endpoint = endpoint(),
+                                .token = std::nullopt,
+                                .job = settings_.job};
+  if (!settings_.token) local.token = settings_.control_token;
+  auto file = rendezvous::LocalServerFile::create(settings_.runtime_folder, local);
+  if (file) {
+    file_ = std::move(*file);
+  } else {
+    logger.warn("musterctl will not find this job by itself: {}", file.error().message);
+  }
+}
+
+EmbeddedServer::~EmbeddedServer() {
+  control_->stop();
+  server_->stop();
+  // Nobody holds a round of the job any more, so that the next one need not wait for anybody.
+  if (is_over_ && !settings_.marker.empty()) posix::remove_marker(settings_.marker);
+}
+
+Endpoint EmbeddedServer::endpoint() const { return from_here(server_->endpoint()); }
+
+}  // namespace muster::launcher

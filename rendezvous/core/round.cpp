@@ -1,0 +1,99 @@
+#include "rendezvous/core/round.hpp"
+
+#include "rendezvous/core/verdict.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::rendezvous {
+
+Round::Place& Round::add(Place place) {
+  by_incarnation_.emplace(place.incarnation, places_.size());
+  workers_ += place.slots;
+  count(place, 1);
+  places_.push_back(std::move(place));
+  return places_.back();
+}
+
+Round::Place* Round::find(const Incarnation& incarnation) {
+  const auto found = by_incarnation_.find(incarnation);
+  return found == by_incarnation_.end() ? nullptr : &places_[found->second];
+}
+
+const Round::Place* Round::find(const Incarnation& incarnation) const {
+  const auto found = by_incarnation_.find(incarnation);
+  return found == by_incarnation_.end() ? nullptr : &places_[found->second];
+}
+
+Round::Place* Round::with_node_rank(NodeRank rank) {
+  // Places stand by node rank, but for a round that was learned from its members.
+  if (rank.value < places_.size() && places_[rank.value].assignment.node_rank == rank)
+    return &places_[rank.value];
+  const auto found = std::find_if(places_.begin(), places_.end(), [rank](const Place& place) {
+    return place.assignment.node_rank == rank;
+  });
+  return found == places_.end() ? nullptr : &*found;
+}
+
+void Round::count(const Place& place, std::uint32_t by) {
+  answered_ += by * static_cast<std::uint32_t>(place.answered());
+  over_ += by * static_cast<std::uint32_t>(place.over());
+  succeeded_ += by * static_cast<std::uint32_t>(place.succeeded);
+  if (!place.over()) still_saving_ += by * place.saving.value_or(place.slots);
+}
+
+template <class Change>
+void Round::change(Place& place, Change change) {
+  constexpr auto kMinusOne = ~std::uint32_t{0};  // Unsigned numbers wrap around.
+  count(place, kMinusOne);
+  change(place);
+  count(place, 1);
+}
+
+void Round::note_succeeded(Place& place) {
+  change(place, [](Place& one) { one.succeeded = true; });
+}
+void Round::note_stopped(Place& place) {
+  change(place, [](Place& one) { one.stopped = true; });
+}
+void Round::note_empty(Place& place) {
+  change(place, [](Place& one) { one.empty = true; });
+}
+void Round::note_gone(Place& place) {
+  if (!place.gone && gone_.size() < kMostNamed) gone_.push_back(place.incarnation);
+  change(place, [](Place& one) { one.gone = true; });
+}
+void Round::note_saving(Place& place, std::uint32_t left) {
+  change(place, [left](Place& one) { one.saving = std::min(left, one.slots); });
+}
+
+bool Round::add_failure(const WorkerFailure& failure) {
+  const bool node = failure.cause == Cause::LostNode;
+  const auto which = node ? failure.node_rank.value : failure.rank.value;
+  if (!failed_.emplace(node, which).second) return false;
+  if (failures_.size() <= kMostNamed) {
+    failures_.push_back(failure);
+  } else if (!cause_ && failure.cause < failures_[first_cause(failures_)].cause) {
+    failures_.back() = failure;
+  }
+  return true;
+}
+
+void Round::add_victims(const std::vector<Victim>& victims) {
+  const auto room = kMostNamed - std::min(kMostNamed, victims_.size());
+  const auto taken = static_cast<std::ptrdiff_t>(std::min(room, victims.size()));
+  victims_.insert(victims_.end(), victims.begin(), victims.begin() + taken);
+}
+
+void Round::stop(Stop stop, StoppedFor why) {
+  stop_ = std::move(stop);
+  stopped_for_ = why;
+}
+
+void Round::decide_cause() {
+  if (failures_.empty()) return;
+  if (cause_ && failures_[*cause_].cause != Cause::PeerLoss) return;
+  cause_ = first_cause(failures_);
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,36 @@
+#include "rendezvous/core/sizes.hpp"
+
+#include <algorithm>
+
+namespace muster::rendezvous {
+
+std::optional<std::uint32_t> Sizes::legal(std::size_t nodes) const {
+  if (nodes < min) return std::nullopt;
+  const auto most = static_cast<std::uint32_t>(std::min<std::size_t>(nodes, max));
+  return std::max(min, most - most % step);
+}
+
+std::optional<std::string> what_is_wrong(const Sizes& sizes) {
+  const auto min = std::to_string(sizes.min);
+  const auto max = std::to_string(sizes.max);
+  const auto step = std::to_string(sizes.step);
+  if (sizes.min == 0 || sizes.step == 0)
+    return "a job has at least one node, and its sizes a step of at least 1: got " + min + ":" +
+           max + ":" + step;
+  if (sizes.min > sizes.max) return "the minimum of " + min + " is above the maximum of " + max;
+  const auto first = (std::uint64_t{sizes.min} + sizes.step - 1) / sizes.step * sizes.step;
+  if (sizes.step > 1 && first > sizes.max)
+    return "no multiple of " + step + " lies from " + min + " to " + max;
+  return std::nullopt;
+}
+
+std::string count_of(std::size_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string range_text(const Sizes& sizes) {
+  if (sizes.min == sizes.largest()) return std::to_string(sizes.min);
+  return std::to_string(sizes.min) + " to " + std::to_string(sizes.largest());
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "base/membership.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace muster::rendezvous {
+
+/// How many nodes a round may have: `min`, and the multiples of `step` from `min` to `max`.
+struct Sizes {
+  std::uint32_t min = 1;
+  std::uint32_t max = 1;
+  std::uint32_t step = 1;
+  friend bool operator==(const Sizes&, const Sizes&) = default;
+
+  /// The largest legal size of at most `nodes`; nullopt: they are too few for any.
+  [[nodiscard]] std::optional<std::uint32_t> legal(std::size_t nodes) const;
+  [[nodiscard]] std::uint32_t largest() const { return legal(max).value_or(min); }
+};
+
+/// What is wrong with them, naming all the numbers; nullopt: nothing.
+[[nodiscard]] std::optional<std::string> what_is_wrong(const Sizes& sizes);
+
+/// "3 nodes", "1 node".
+[[nodiscard]] std::string count_of(std::size_t count, const std::string& noun);
+/// "2 to 8", "4".
+[[nodiscard]] std::string range_text(const Sizes& sizes);
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,96 @@
+#pragma once
+
+#include "base/endpoint.hpp"
+#include "base/error.hpp"
+#include "base/log/log.hpp"
+#include "base/posix/fd.hpp"
+#include "rendezvous/core/job_view.hpp"
+#include "rendezvous/core/rendezvous.hpp"
+#include "rendezvous/store/server.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+namespace muster::rendezvous {
+
+/// A rendezvous server: the core behind one port (design section 3). Loop thread only.
+///
+/// The first bytes of a connection decide what it speaks: the attendance of agents (0xF5), gRPC
+/// ("PRI"), HTTP/1.1 (its methods), else the c10d store. They are looked at, not consumed. What
+/// does not parse or breaks a limit costs its own connection, with one line in the log.
+class Server {
+ public:
+  struct Options {
+    std::vector<posix::Fd> listeners;  ///< Bound by posix::bind_tcp; they listen from `start` on.
+    Rendezvous::Settings core;
+    std::optional<std::string> token;  ///< Guards the attendance.
+    store::ServerOptions store;
+    /// The store is open to all, always: real torchrun agents may meet there. False: it is open
+    /// only while a job keeps its workers' store here (JobSettings::store_on_server), to that
+    /// job's nodes and to what `store.door` allows.
+    bool serves_store = true;
+    /// Of agents, HTTP and those that have said nothing yet; the store has limits of its own. Those
+    /// beyond are closed at once.
+    std::size_t connections = 40000;
+  };
+
+  /// `logger` outlives the server. The handlers below are set before the loop runs on.
+  static Result<std::unique_ptr<Server>> start(boost::asio::io_context& loop, Options options,
+                                               Logger& logger);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+
+  /// Of the first listener, numeric.
+  [[nodiscard]] Endpoint endpoint() const;
+
+  /// Each decision, after the server has logged it.
+  void on_note(std::function<void(const Rendezvous::Note&)> handler);
+  /// A job has its verdict and all its agents left.
+  void on_ended(std::function<void(const std::string& job, const Verdict&)> handler);
+  /// Takes connections that begin as gRPC's do: non-blocking, close-on-exec, TCP_NODELAY and
+  /// TCP_USER_TIMEOUT set, no byte consumed. `peer` is `host:port`, numeric. None set: they are
+  /// closed, with one line in the log.
+  void on_grpc(std::function<void(posix::Fd socket, std::string peer)> handler);
+  /// The store turned this address away (numeric).
+  void on_store_refusal(std::function<void(const std::string& address)> handler);
+
+  /// What an operator asks. `done` is called from the loop, once, possibly within this call;
+  /// Cancelled after `stop`.
+  void command(std::string job, Command command, std::function<void(Result<std::string>)> done);
+
+  [[nodiscard]] std::vector<JobView> jobs() const;
+  [[nodiscard]] std::optional<JobView> job(const std::string& id) const;
+  /// All that is remembered of the newest job of this id that has ended, for a server after this
+  /// one (Rendezvous::Settings::kept).
+  [[nodiscard]] std::optional<Archive::Ended> ended(const std::string& id) const;
+
+  struct Stats {
+    std::size_t attendances = 0;  ///< Connections whose Hello was taken.
+    std::size_t connections = 0;  ///< All but the store's.
+    std::size_t refused = 0;      ///< Closed for a reason, since the start.
+    store::Stats store;
+  };
+  [[nodiscard]] Stats stats() const;
+
+  /// From now on /healthz says 503, so that whoever watches it sends nobody here.
+  void retire();
+
+  /// Stops answering and ordering, then closes the listeners and all connections (protocol.md 6).
+  void stop();
+
+ private:
+  class Loop;
+  explicit Server(std::shared_ptr<Loop> loop);
+
+  std::shared_ptr<Loop> loop_;
+};
+
+}  // namespace muster::rendezvous

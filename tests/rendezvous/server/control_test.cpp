@@ -1,0 +1,569 @@
+#include "rendezvous/server/control.hpp"
+
+#include "muster/v1/control.grpc.pb.h"
+
+#include <future>
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel_posix.h>
+#include <map>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <catch2/catch.hpp>
+
+namespace {
+
+using namespace muster;
+using namespace muster::rendezvous;
+using namespace std::chrono_literals;
+using Clock = std::chrono::system_clock;
+
+constexpr auto kPatience = 30s;
+const RoundId kRound{.epoch = 0x1234567800000001, .number = 7};
+
+/// Jobs as a test wants them; commands are kept until it answers.
+class FakeBoard : public JobBoard {
+ public:
+  struct Given {
+    std::string job;
+    Command command;
+    std::function<void(Result<std::string>)> done;
+  };
+  std::map<std::string, JobView> views;
+  std::vector<Given> given;
+  std::optional<Result<std::string>> answer = Result<std::string>("done so");  // nullopt: later.
+
+  std::vector<JobView> jobs() const override {
+    std::vector<JobView> all;
+    for (const auto& [id, view] : views) all.push_back(view);
+    return all;
+  }
+  std::optional<JobView> job(const std::string& id) const override {
+    const auto found = views.find(id);
+    return found == views.end() ? std::nullopt : std::optional(found->second);
+  }
+  void command(std::string job, Command command,
+               std::function<void(Result<std::string>)> done) override {
+    given.push_back({std::move(job), std::move(command), done});
+    if (answer) done(*answer);
+  }
+};
+
+JobView running_job(const std::string& id) {
+  JobView view;
+  view.id = id;
+  view.phase = "running";
+  view.round = kRound;
+  view.attempt = 2;
+  view.restarts = 1;
+  view.settings.min_nodes = 1;
+  view.settings.max_nodes = 4;
+  view.settings.max_restarts = 3;
+  view.settings.lease = 2500ms;
+  view.world_size = 8;
+  NodeView node;
+  node.name = "h0";
+  node.address = "10.0.0.1";
+  node.state = "running";
+  node.node_rank = NodeRank{0};
+  node.slots = 8;
+  node.silent_for = 250ms;
+  view.nodes = {node};
+  return view;
+}
+
+/// A Control whose loop runs in a thread of its own, and clients that call it from the test's.
+class Served {
+ public:
+  explicit Served(Control::Options options = {}) {
+    options.token = "right";
+    board.views["job"] = running_job("job");
+    control = std::make_unique<Control>(loop, board, std::move(options), *logger);
+    thread = std::thread([this] { loop.run(); });
+  }
+  Served(const Served&) = delete;
+  Served& operator=(const Served&) = delete;
+  ~Served() {
+    on_loop([this] { control.reset(); });
+    guard.reset();
+    thread.join();
+  }
+
+  /// Runs it on the loop, and waits for it.
+  void on_loop(const std::function<void()>& work) {
+    std::packaged_task<void()> task(work);
+    auto done = task.get_future();
+    boost::asio::post(loop, [&task] { task(); });
+    done.get();
+  }
+
+  /// The client's end of a connection that the server has just accepted.
+  int dial() {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
+    on_loop([&] { control->adopt(posix::Fd(ends[0]), "10.0.0.9:1234"); });
+    return ends[1];
+  }
+  std::unique_ptr<v1::Control::Stub> client() {
+    return v1::Control::NewStub(grpc::CreateInsecureChannelFromFd("server", dial()));
+  }
+
+  boost::asio::io_context loop{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard{
+      loop.get_executor()};
+  FakeBoard board;
+  std::shared_ptr<Logger> logger = make_stderr_logger(spdlog::level::off);
+  std::unique_ptr<Control> control;
+  std::thread thread;
+};
+
+/// A call's context: the right token unless another authorization is given, and a deadline.
+std::unique_ptr<grpc::ClientContext> context(
+    const std::optional<std::string>& authorization = "Bearer right",
+    Clock::duration patience = kPatience) {
+  auto made = std::make_unique<grpc::ClientContext>();
+  if (authorization) made->AddMetadata("authorization", *authorization);
+  made->set_deadline(Clock::now() + patience);
+  return made;
+}
+
+v1::RestartJobRequest restart_of(const std::string& job, std::optional<RoundId> round = {}) {
+  v1::RestartJobRequest request;
+  request.set_job(job);
+  if (round) {
+    request.mutable_round()->set_epoch(round->epoch);
+    request.mutable_round()->set_number(round->number);
+  }
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("who does not know the token is not heard", "[rendezvous][control]") {
+  Served served;
+  const auto client = served.client();
+  const std::vector<std::optional<std::string>> strangers{
+      std::nullopt,    "",           "right", "Bearer", "Bearer ", "Bearer wrong", "Bearer righ",
+      "Bearer right ", "Basic right"};
+  for (const auto& authorization : strangers) {
+    CAPTURE(authorization.value_or("none"));
+    v1::ListJobsReply listed;
+    CHECK(client->ListJobs(context(authorization).get(), {}, &listed).error_code() ==
+          grpc::StatusCode::UNAUTHENTICATED);
+    CHECK(listed.jobs().empty());
+    v1::StopJobRequest stop;
+    stop.set_job("job");
+    v1::StopJobReply stopped;
+    CHECK(client->StopJob(context(authorization).get(), stop, &stopped).error_code() ==
+          grpc::StatusCode::UNAUTHENTICATED);
+    const auto watching = context(authorization);
+    v1::WatchedEvent event;
+    const auto reader = client->WatchEvents(watching.get(), {});
+    CHECK_FALSE(reader->Read(&event));
+    CHECK(reader->Finish().error_code() == grpc::StatusCode::UNAUTHENTICATED);
+  }
+  CHECK(served.board.given.empty());
+  for (const char* authorization : {"Bearer right", "bearer right", "BEARER right"}) {
+    v1::ListJobsReply listed;
+    CHECK(client->ListJobs(context(authorization).get(), {}, &listed).ok());
+  }
+}
+
+TEST_CASE("jobs are listed without their nodes, and shown with them", "[rendezvous][control]") {
+  Served served;
+  served.on_loop([&] {
+    auto odd = running_job("odd\xff");
+    odd.phase = "failed";
+    odd.reason = "what\xff\nnow";
+    odd.round.reset();
+    odd.verdict = Verdict{.exit_code = 139, .summary = "rank 3 failed", .cause = {}};
+    odd.verdict->cause = WorkerFailure{.rank = {3}, .local_rank = {1}, .node_rank = {1}};
+    odd.verdict->cause->status = ExitStatus{.code = 0, .signal = 11};
+    odd.verdict->cause->cause = Cause::OutsideSignal;
+    served.board.views[odd.id] = odd;
+  });
+  const auto client = served.client();
+  v1::ListJobsReply listed;
+  REQUIRE(client->ListJobs(context().get(), {}, &listed).ok());
+  REQUIRE(listed.jobs_size() == 2);
+  const auto& job = listed.jobs(0);
+  CHECK(job.id() == "job");
+  CHECK(job.phase() == "running");
+  CHECK(job.round().epoch() == kRound.epoch);
+  CHECK(job.round().number() == 7);
+  CHECK(job.attempt() == 2);
+  CHECK(job.restarts() == 1);
+  CHECK(job.max_restarts() == 3);
+  CHECK(job.min_nodes() == 1);
+  CHECK(job.max_nodes() == 4);
+  CHECK(job.world_size() == 8);
+  CHECK(job.nodes_total() == 1);
+  CHECK(job.nodes().empty());
+  CHECK(job.lease().seconds() == 2);
+  CHECK(job.lease().nanos() == 500'000'000);
+  CHECK_FALSE(job.has_outcome());
+  CHECK(listed.jobs(1).id() == "odd\xff");
+  CHECK(listed.jobs(1).reason() == "what\\xff\\x0anow");
+  CHECK_FALSE(listed.jobs(1).has_round());
+  CHECK(listed.jobs(1).outcome().exit_code() == 139);
+  CHECK(listed.jobs(1).outcome().cause().kind() == "outside signal");
+  CHECK(listed.jobs(1).outcome().cause().status() == "SIGSEGV");
+
+  v1::GetJobRequest get;
+  get.set_job("job");
+  v1::GetJobReply got;
+  REQUIRE(client->GetJob(context().get(), get, &got).ok());
+  REQUIRE(got.job().nodes_size() == 1);
+  const auto& node = got.job().nodes(0);
+  CHECK(node.name() == "h0");
+  CHECK(node.address() == "10.0.0.1");
+  CHECK(node.has_node_rank());
+  CHECK(node.slots() == 8);
+  CHECK(node.silent_for().nanos() == 250'000'000);
+
+  get.set_job("no such");
+  const auto status = client->GetJob(context().get(), get, &got);
+  CHECK(status.error_code() == grpc::StatusCode::NOT_FOUND);
+  CHECK(status.error_message() == "no job 'no such' is known here");
+}
+
+TEST_CASE("commands reach the job they name, and its answer the caller", "[rendezvous][control]") {
+  Served served;
+  const auto client = served.client();
+
+  v1::DrainNodeRequest drain;
+  drain.set_job("job");
+  drain.set_node("h0");
+  v1::DrainNodeReply drained;
+  REQUIRE(client->DrainNode(context().get(), drain, &drained).ok());
+  CHECK(drained.done() == "done so");
+
+  v1::RestartJobReply restarted;
+  REQUIRE(client->RestartJob(context().get(), restart_of("job", kRound), &restarted).ok());
+
+  v1::StopJobRequest stop;
+  stop.set_job("job");
+  v1::StopJobReply stopped;
+  REQUIRE(client->StopJob(context().get(), stop, &stopped).ok());
+
+  v1::SetSizesRequest sizes;
+  sizes.set_job("job");
+  sizes.set_min_nodes(2);
+  sizes.set_max_nodes(6);
+  // A newer caller says more than this server knows.
+  sizes.GetReflection()->MutableUnknownFields(&sizes)->AddVarint(99, 1);
+  v1::SetSizesReply sized;
+  REQUIRE(client->SetSizes(context().get(), sizes, &sized).ok());
+
+  REQUIRE(served.board.given.size() == 4);
+  for (const auto& given : served.board.given) CHECK(given.job == "job");
+  CHECK(std::get<DrainNode>(served.board.given[0].command).node == "h0");
+  CHECK_FALSE(std::get<DrainNode>(served.board.given[0].command).round);
+  CHECK(std::get<RestartJob>(served.board.given[1].command).round == kRound);
+  CHECK(std::holds_alternative<StopJob>(served.board.given[2].command));
+  CHECK(std::get<SetSizes>(served.board.given[3].command).min == 2);
+  CHECK(std::get<SetSizes>(served.board.given[3].command).max == 6);
+}
+
+TEST_CASE("a command for another round than the job's is stale, and not passed on",
+          "[rendezvous][control]") {
+  Served served;
+  const auto client = served.client();
+  v1::RestartJobReply reply;
+  const auto other = GENERATE(RoundId{kRound.epoch, 6}, RoundId{kRound.epoch + 1, 7}, RoundId{});
+  const auto status = client->RestartJob(context().get(), restart_of("job", other), &reply);
+  CHECK(status.error_code() == grpc::StatusCode::ABORTED);
+  CHECK(status.error_message().find("." + std::to_string(kRound.number)) != std::string::npos);
+
+  v1::StopJobRequest stop;
+  stop.set_job("job");
+  stop.mutable_round()->set_number(other.number);
+  v1::StopJobReply stopped;
+  CHECK(client->StopJob(context().get(), stop, &stopped).error_code() == grpc::StatusCode::ABORTED);
+
+  served.on_loop([&] { served.board.views["job"].round.reset(); });
+  CHECK(client->RestartJob(context().get(), restart_of("job", kRound), &reply).error_code() ==
+        grpc::StatusCode::ABORTED);
+  CHECK(served.board.given.empty());
+}
+
+TEST_CASE("what makes no sense is refused before the job hears of it", "[rendezvous][control]") {
+  Served served;
+  const auto client = served.client();
+  v1::SetSizesRequest sizes;
+  v1::SetSizesReply sized;
+  sizes.set_job("job");
+  const auto [min, max] = GENERATE(std::pair(0, 0), std::pair(0, 3), std::pair(4, 3));
+  sizes.set_min_nodes(static_cast<std::uint32_t>(min));
+  sizes.set_max_nodes(static_cast<std::uint32_t>(max));
+  CHECK(client->SetSizes(context().get(), sizes, &sized).error_code() ==
+        grpc::StatusCode::INVALID_ARGUMENT);
+  v1::DrainNodeRequest drain;
+  drain.set_job("job");
+  v1::DrainNodeReply drained;
+  CHECK(client->DrainNode(context().get(), drain, &drained).error_code() ==
+        grpc::StatusCode::INVALID_ARGUMENT);
+  drain.set_node("h0");
+  drain.set_job("no such");
+  CHECK(client->DrainNode(context().get(), drain, &drained).error_code() ==
+        grpc::StatusCode::NOT_FOUND);
+  CHECK(served.board.given.empty());
+}
+
+TEST_CASE("a job's refusal comes as the status that says what to do", "[rendezvous][control]") {
+  Served served;
+  const auto client = served.client();
+  const auto [errc, code] = GENERATE(
+      table<Errc, grpc::StatusCode>({{Errc::InvalidArgument, grpc::StatusCode::INVALID_ARGUMENT},
+                                     {Errc::NotFound, grpc::StatusCode::NOT_FOUND},
+                                     {Errc::Stale, grpc::StatusCode::ABORTED},
+                                     {Errc::Unavailable, grpc::StatusCode::UNAVAILABLE},
+                                     {Errc::Timeout, grpc::StatusCode::DEADLINE_EXCEEDED},
+                                     {Errc::Cancelled, grpc::StatusCode::CANCELLED},
+                                     {Errc::Internal, grpc::StatusCode::INTERNAL}}));
+  const Errc given = errc;
+  served.on_loop([&] { served.board.answer = fail(given, "because"); });
+  v1::RestartJobReply reply;
+  const auto status = client->RestartJob(context().get(), restart_of("job"), &reply);
+  CHECK(status.error_code() == code);
+  CHECK(status.error_message() == "because");
+}
+
+TEST_CASE("a job that does not answer costs its callers their patience, nothing else",
+          "[rendezvous][control]") {
+  Served served({.token = {}, .commands = 2, .patience = 200ms});
+  served.on_loop([&] { served.board.answer.reset(); });
+  const auto client = served.client();
+  v1::RestartJobReply reply;
+  // Ours is the first to end, then the caller's.
+  auto status = client->RestartJob(context().get(), restart_of("job"), &reply);
+  CHECK(status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
+  CHECK(status.error_message() == "the job has not answered in time: look again");
+  const auto impatient = context("Bearer right", 50ms);
+  CHECK(client->RestartJob(impatient.get(), restart_of("job"), &reply).error_code() ==
+        grpc::StatusCode::DEADLINE_EXCEEDED);
+  // Answers that come too late, and twice, are of no use to anybody.
+  served.on_loop([&] {
+    for (const auto& given : served.board.given) given.done("late");
+    for (const auto& given : served.board.given) given.done("later");
+    served.board.answer = "in time";
+  });
+  CHECK(client->RestartJob(context().get(), restart_of("job"), &reply).ok());
+}
+
+TEST_CASE("commands beyond the limit are refused while the others wait", "[rendezvous][control]") {
+  Served served({.token = {}, .commands = 2});
+  served.on_loop([&] { served.board.answer.reset(); });
+  const auto client = served.client();
+  const auto restart = [&] {
+    v1::RestartJobReply reply;
+    return client->RestartJob(context().get(), restart_of("job"), &reply).error_code();
+  };
+  auto first = std::async(std::launch::async, restart);
+  auto second = std::async(std::launch::async, restart);
+  std::size_t waiting = 0;
+  while (waiting < 2) served.on_loop([&] { waiting = served.board.given.size(); });
+  CHECK(restart() == grpc::StatusCode::RESOURCE_EXHAUSTED);
+  served.on_loop([&] {
+    for (const auto& given : served.board.given) given.done("done");
+  });
+  CHECK(first.get() == grpc::StatusCode::OK);
+  CHECK(second.get() == grpc::StatusCode::OK);
+}
+
+TEST_CASE("a watcher is told the state of jobs, then what changes and why",
+          "[rendezvous][control][watch]") {
+  Served served;
+  served.on_loop([&] { served.board.views["other"] = running_job("other"); });
+  const auto client = served.client();
+  const auto of_all = context();
+  const auto of_one = context();
+  v1::WatchEventsRequest one;
+  one.set_job("other");
+  const auto all = client->WatchEvents(of_all.get(), {});
+  const auto other = client->WatchEvents(of_one.get(), one);
+  v1::WatchedEvent event;
+  REQUIRE(all->Read(&event));
+  CHECK(event.sequence() == 1);
+  CHECK(event.job() == "job");
+  CHECK(event.state().phase() == "running");
+  CHECK(event.state().nodes().empty());
+  REQUIRE(all->Read(&event));
+  CHECK(event.job() == "other");
+  REQUIRE(other->Read(&event));
+  CHECK(event.sequence() == 1);
+  CHECK(event.job() == "other");
+
+  served.on_loop([&] {
+    served.board.views["job"].phase = "stopping";
+    served.control->noted({.level = Rendezvous::Note::Level::Warn, .job = "job", .text = "one"});
+    served.control->noted({.level = Rendezvous::Note::Level::Info, .job = "job", .text = "two"});
+  });
+  REQUIRE(all->Read(&event));
+  CHECK(event.note().level() == v1::DecisionNote::LEVEL_WARN);
+  CHECK(event.note().text() == "one");
+  REQUIRE(all->Read(&event));
+  CHECK(event.note().text() == "two");
+  REQUIRE(all->Read(&event));  // Once, for both.
+  CHECK(event.sequence() == 5);
+  CHECK(event.state().phase() == "stopping");
+
+  served.on_loop([&] {
+    served.board.views["job"].phase = "failed";
+    served.control->ended("job", {.exit_code = 3, .summary = "rank 1 failed", .cause = {}});
+    served.control->ended("other", {.exit_code = 0, .summary = {}, .cause = {}});
+  });
+  REQUIRE(all->Read(&event));
+  CHECK(event.state().phase() == "failed");
+  REQUIRE(all->Read(&event));
+  CHECK(event.ended().exit_code() == 3);
+  CHECK(event.ended().summary() == "rank 1 failed");
+  REQUIRE(all->Read(&event));
+  CHECK(event.job() == "other");  // Its state has not changed: the end is all there is to say.
+  CHECK(event.has_ended());
+  REQUIRE(other->Read(&event));
+  CHECK(event.sequence() == 2);
+  CHECK(event.has_ended());
+
+  of_all->TryCancel();
+  CHECK(all->Finish().error_code() == grpc::StatusCode::CANCELLED);
+  one.set_job("no such");
+  const auto of_none = context();
+  const auto none = client->WatchEvents(of_none.get(), one);
+  CHECK_FALSE(none->Read(&event));
+  CHECK(none->Finish().error_code() == grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_CASE("a watcher that does not read loses events, and is told how many",
+          "[rendezvous][control][watch]") {
+  constexpr std::uint64_t kNotes = 500;
+  Served served({.token = {}, .unread_events = 4});
+  const auto client = served.client();
+  const auto watching = context();
+  const auto reader = client->WatchEvents(watching.get(), {});
+  v1::WatchedEvent event;
+  REQUIRE(reader->Read(&event));
+  // More than the connection buffers, without which nothing would have to wait.
+  served.on_loop([&] {
+    for (std::uint64_t index = 0; index < kNotes; ++index) {
+      served.control->noted({.level = {}, .job = "x", .text = std::string(30'000, 'n')});
+    }
+  });
+  std::uint64_t told = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t missing = 0;
+  std::uint64_t last = event.sequence();
+  while (told + lost < kNotes && reader->Read(&event)) {
+    missing += event.sequence() - last - 1;
+    last = event.sequence();
+    if (event.has_lost()) {
+      lost += event.lost().count();
+    } else {
+      ++told;
+    }
+  }
+  CHECK(told + lost == kNotes);
+  CHECK(lost > 0);
+  CHECK(missing == lost);
+  CHECK(told >= 4);
+}
+
+TEST_CASE("watchers beyond the limit are refused until one leaves",
+          "[rendezvous][control][watch]") {
+  Served served({.token = {}, .watchers = 1});
+  const auto client = served.client();
+  v1::WatchedEvent event;
+  auto watching = context();
+  const auto first = client->WatchEvents(watching.get(), {});
+  REQUIRE(first->Read(&event));
+  {
+    const auto too_many = context();
+    const auto second = client->WatchEvents(too_many.get(), {});
+    CHECK_FALSE(second->Read(&event));
+    CHECK(second->Finish().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
+  }
+  watching->TryCancel();
+  (void)first->Finish();
+  const auto deadline = Clock::now() + kPatience;
+  for (bool taken = false; !taken;) {  // The server hears of the end a moment later.
+    REQUIRE(Clock::now() < deadline);
+    const auto again = context();
+    const auto third = client->WatchEvents(again.get(), {});
+    taken = third->Read(&event);
+    again->TryCancel();
+    (void)third->Finish();
+  }
+}
+
+TEST_CASE("at its end all that is open is answered: watches, commands, calls that just came",
+          "[rendezvous][control]") {
+  Served served;
+  served.on_loop([&] { served.board.answer.reset(); });
+  const auto client = served.client();
+  const auto watching = context();
+  const auto reader = client->WatchEvents(watching.get(), {});
+  v1::WatchedEvent event;
+  REQUIRE(reader->Read(&event));
+  auto waiting = std::async(std::launch::async, [&] {
+    v1::RestartJobReply reply;
+    return client->RestartJob(context().get(), restart_of("job"), &reply).error_code();
+  });
+  std::size_t given = 0;
+  while (given == 0) served.on_loop([&] { given = served.board.given.size(); });
+
+  const auto began = Clock::now();
+  std::future<grpc::StatusCode> late;
+  served.on_loop([&] {
+    // The loop is busy, so that this call gets no further than gRPC's threads; then the end.
+    late = std::async(std::launch::async, [&] {
+      v1::ListJobsReply reply;
+      return client->ListJobs(context().get(), {}, &reply).error_code();
+    });
+    CHECK(late.wait_for(200ms) == std::future_status::timeout);
+    served.control->stop();
+  });
+  CHECK(Clock::now() - began < 5s);
+  CHECK(late.get() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(waiting.get() == grpc::StatusCode::UNAVAILABLE);
+  CHECK_FALSE(reader->Read(&event));
+  CHECK(reader->Finish().error_code() == grpc::StatusCode::UNAVAILABLE);
+  // Nothing is left to happen to those who come later, but that they are turned away.
+  const int socket = served.dial();
+  char byte = 0;
+  CHECK(::recv(socket, &byte, 1, 0) == 0);
+  ::close(socket);
+  served.on_loop([&] {
+    for (const auto& command : served.board.given) command.done("late");
+    served.control->noted({.level = {}, .job = "job", .text = "nobody listens"});
+  });
+}
+
+TEST_CASE("who speaks no HTTP/2 costs its own connection only", "[rendezvous][control]") {
+  Served served;
+  const auto client = served.client();
+  const int stranger = served.dial();
+  const std::string noise = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string(4096, '\xff');
+  REQUIRE(::send(stranger, noise.data(), noise.size(), MSG_NOSIGNAL) ==
+          static_cast<ssize_t>(noise.size()));
+  v1::ListJobsReply listed;
+  CHECK(client->ListJobs(context().get(), {}, &listed).ok());
+  ::close(stranger);
+  v1::GetJobRequest large;
+  large.set_job(std::string(128UL * 1024, 'x'));
+  v1::GetJobReply got;
+  CHECK(client->GetJob(context().get(), large, &got).error_code() ==
+        grpc::StatusCode::RESOURCE_EXHAUSTED);
+  CHECK(client->ListJobs(context().get(), {}, &listed).ok());
+}
+
+TEST_CASE("a server that nobody calls ends at once", "[rendezvous][control]") {
+  const auto began = Clock::now();
+  {
+    const Served served;
+  }
+  CHECK(Clock::now() - began < 1s);
+}

@@ -1,0 +1,76 @@
+#include "tests/rendezvous/server/server_host.hpp"
+
+#include <chrono>
+
+#include <catch2/catch.hpp>
+#include <spdlog/sinks/base_sink.h>
+
+using namespace muster;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::chrono::seconds kHostPatience{20};
+
+}  // namespace
+
+class LogLines : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  std::string take_with(std::string_view wanted) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kHostPatience, [&] { return text_.find(wanted) != std::string::npos; });
+    return std::exchange(text_, {});
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    text_.append(spdlog::level::to_string_view(message.level).data()).append(" ");
+    text_.append(message.payload.data(), message.payload.size()).append("\n");
+    changed_.notify_all();
+  }
+  void flush_() override {}
+
+  std::condition_variable_any changed_;
+  std::string text_;
+};
+
+ServerHost::ServerHost(Options options)
+    : work_(boost::asio::make_work_guard(loop_)),
+      log_(std::make_shared<LogLines>()),
+      logger_(std::make_unique<Logger>("server", log_)) {
+  auto bound = posix::bind_tcp({"127.0.0.1", 0});
+  REQUIRE(bound);
+  rendezvous::Server::Options settings;
+  settings.listeners.push_back(*std::move(bound));
+  settings.core = options.core;
+  settings.core.bound_at = Clock::now();
+  settings.token = options.token;
+  settings.store = options.store;
+  settings.serves_store = options.serves_store;
+  settings.connections = options.connections;
+  auto server = rendezvous::Server::start(loop_, std::move(settings), *logger_);
+  REQUIRE(server);
+  server_ = *std::move(server);
+  if (options.prepare) options.prepare(*server_);
+  endpoint_ = server_->endpoint();
+  thread_ = std::thread([this] { loop_.run(); });
+}
+
+ServerHost::~ServerHost() {  // NOLINT(bugprone-exception-escape): without memory only.
+  boost::asio::post(loop_, [this] {
+    server_.reset();
+    work_.reset();
+  });
+  thread_.join();
+}
+
+std::string ServerHost::log_with(std::string_view text) { return log_->take_with(text); }
+
+bool ServerHost::until(const std::function<bool(const rendezvous::Server::Stats&)>& is_so) {
+  const auto deadline = Clock::now() + kHostPatience;
+  while (Clock::now() < deadline) {
+    if (is_so(stats())) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
