@@ -3,13 +3,13 @@
 #include "base/posix/file.hpp"
 #include "base/posix/interfaces.hpp"
 #include "base/posix/locked_file.hpp"
-#include "base/posix/private_file.hpp"
 #include "base/posix/tcp_stream.hpp"
 #include "launcher/hosting.hpp"
 #include "launcher/lookup.hpp"
 #include "launcher/text.hpp"
 #include "launcher/values.hpp"
 #include "rendezvous/client/secret.hpp"
+#include "rendezvous/client/token_file.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -55,12 +55,9 @@ std::string marker_path(const Endpoint& endpoint, const std::string& job,
 
 Result<std::optional<std::string>> read_token(const Options& options) {
   if (!options.token_file) return std::nullopt;
-  constexpr std::size_t kLongest = 4096;
-  auto content = posix::read_private_file(*options.token_file, kLongest);
-  if (!content) return pass(content.error());
-  std::string token(trimmed(*content));
-  if (token.empty()) return fail(Errc::InvalidArgument, *options.token_file + " is empty");
-  return std::optional(std::move(token));
+  auto token = rendezvous::read_token_file(*options.token_file);
+  if (!token) return pass(token.error());
+  return std::optional(std::move(*token));
 }
 
 Result<std::string> own_address(const Options& options) {

@@ -152,7 +152,7 @@ TEST_CASE("the keeper kills no more once the lease is renewed", "[agent][keeper]
     keeper.page.renew(posix::boot_now());
     const int first = start_sleeper();
     tell(up, first);
-    while (posix::ended_child() == 0) ::usleep(1000);  // Its end is the keeper's work.
+    if (!ends_within(posix::open_pidfd(first).value(), kPatience)) return 1;  // The keeper's work.
     keeper.page.renew(posix::boot_now() + 1h);
     tell(up, start({"sh", "-c", "sleep 1000"}, &keeper.page.ends()));
     ::pause();
@@ -169,17 +169,20 @@ TEST_CASE("the keeper kills no more once the lease is renewed", "[agent][keeper]
 TEST_CASE("a lease that is renewed in time kills nobody; one that is cut short kills at once",
           "[agent][keeper]") {
   posix::adopt_orphans();
+  const auto go = posix::make_pipe().value();
   Kept kept([&](const agent::KeeperLink& keeper, const posix::Fd& up) {
     tell(up, ::getpid());
     keeper.page.renew(posix::boot_now() + 200ms);
-    tell(up, start({"sh", "-c", "sleep 1000"}, &keeper.page.ends()));
+    const int pid = start({"sh", "-c", "sleep 1000"}, &keeper.page.ends());
+    tell(up, pid);
+    const auto worker = posix::open_pidfd(pid).value();
     for (int renewal = 0; renewal < 20; ++renewal) {
       keeper.page.renew(posix::boot_now() + 200ms);
-      ::usleep(30'000);
+      if (ends_within(worker, 30ms)) return 1;
     }
     keeper.page.renew(posix::boot_now() + 1h);
     tell(up, 1);
-    ::usleep(200'000);
+    if (hear(go.reader) != 1) return 1;
     keeper.page.renew(posix::boot_now());
     ::pause();
     return 0;
@@ -190,6 +193,7 @@ TEST_CASE("a lease that is renewed in time kills nobody; one that is cut short k
   const auto worker = posix::open_pidfd(pid).value();
   REQUIRE(kept.hear() == 1);
   CHECK_FALSE(ends_within(worker, 0ms));
+  tell(go.writer, 1);
   CHECK(ends_within(worker, kPatience));
 }
 

@@ -1,12 +1,21 @@
 #include "base/posix/shared_note.hpp"
 
+#include "base/posix/fd.hpp"
+
 #include <csignal>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
 using namespace muster;
+
+namespace {
+
+constexpr int kPatienceMs = 20'000;  // For what must happen, on the slowest machine.
+
+}  // namespace
 
 TEST_CASE("a note is read as it was last written, by another process", "[base][posix]") {
   const auto note = posix::SharedNote::create().value();
@@ -36,13 +45,18 @@ TEST_CASE("a writer that is killed at any instant leaves a whole note", "[base][
   for (int trial = 0; trial < 50; ++trial) {
     const auto note = posix::SharedNote::create().value();
     REQUIRE(note.write("the first"));
+    auto begun = posix::make_pipe().value();
     const int writer = ::fork();
     if (writer == 0) {
       const std::string texts[2] = {std::string(9000, 'a'), std::string(12000, 'b')};
-      for (std::size_t turn = 0;; ++turn) (void)note.write(texts[turn % 2]);
+      (void)note.write(texts[0]);
+      begun.writer.reset();  // Which ends the reader's wait.
+      for (std::size_t turn = 1;; ++turn) (void)note.write(texts[turn % 2]);
     }
-    while (note.read() == "the first") ::usleep(10);
-    ::usleep(static_cast<useconds_t>(trial * 7));
+    begun.writer.reset();
+    pollfd waiting{.fd = begun.reader.get(), .events = POLLIN, .revents = 0};
+    REQUIRE(::poll(&waiting, 1, kPatienceMs) == 1);
+    for (int reading = 0; reading < trial; ++reading) (void)note.read();  // Another instant each.
     ::kill(writer, SIGKILL);
     REQUIRE(::waitpid(writer, nullptr, 0) == writer);
     const auto text = note.read();
