@@ -13,20 +13,20 @@ namespace muster::launcher {
 namespace {
 
 /// The first of them that can be had, or all of them.
-Result<std::vector<posix::Fd>> bind(const Binding& binding, std::uint16_t port) {
+Result<std::vector<posix::Fd>> listen(const Binding& binding, std::uint16_t port) {
   std::vector<posix::Fd> listeners;
   std::optional<Error> trouble;
   for (const auto& host : binding.hosts) {
-    auto bound = posix::bind_tcp({host, port});
-    if (bound) {
-      listeners.push_back(std::move(*bound));
+    auto listener = rendezvous::Server::listen({host, port});
+    if (listener) {
+      listeners.push_back(std::move(*listener));
       if (!binding.all) break;
       continue;
     }
     // A name may have addresses of a family that this machine does not speak: one is enough.
-    const bool is_taken = bound.error().code == Errc::InvalidArgument;
-    if (is_taken) return pass(bound.error());
-    if (!trouble) trouble = bound.error();
+    const bool is_taken = listener.error().code == Errc::InvalidArgument;
+    if (is_taken) return pass(listener.error());
+    if (!trouble) trouble = listener.error();
   }
   if (listeners.empty()) return pass(*trouble);
   return listeners;
@@ -52,7 +52,7 @@ Result<std::unique_ptr<EmbeddedServer>> EmbeddedServer::start(boost::asio::io_co
                                                               const Binding& binding,
                                                               std::uint16_t port, Settings settings,
                                                               Logger& logger) {
-  auto listeners = bind(binding, port);
+  auto listeners = listen(binding, port);
   if (!listeners) return pass(listeners.error());
 
   rendezvous::Server::Options options;

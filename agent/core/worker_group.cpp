@@ -102,10 +102,11 @@ void WorkerGroup::on(TimePoint now, const Exited& exited) {
   MUSTER_ASSERT(workers_[exited.index] == Worker::Alive);
   const auto* stopping = std::get_if<Stopping>(&phase_);
   const auto* killing = std::get_if<Killing>(&phase_);
-  // Without a beacon, a worker that was asked to save and leaves has saved; whether it had finished
-  // as well is not known.
+  // Without a beacon, a worker that was asked to save and leaves has saved, and one that ends for
+  // want of it will not save any more; whether it had finished as well is not known.
   const bool saved = prepared_ && settings_.preempt_signal != 0 &&
-                     left_as_asked(exited.status, settings_.preempt_signal);
+                     (left_as_asked(exited.status, settings_.preempt_signal) ||
+                      exited.evidence.cause == Cause::PeerLoss);
   workers_[exited.index] = exited.status.success() && !saved ? Worker::Succeeded : Worker::Ended;
 
   if (killing != nullptr || saved ||
@@ -283,10 +284,12 @@ void WorkerGroup::fail(WorkerFailure failure, std::uint32_t index) {
   send(Failed{assignment_.round, std::move(failure), started});
 }
 
-/// Those that are about to be started have not saved either.
+/// Those that are about to be started have not saved either. Where no signal asks them to, nobody
+/// waits for what will not come.
 void WorkerGroup::say_who_still_saves() {
   const auto saves = [this](Worker worker) {
-    return worker == Worker::Alive || (worker == Worker::Absent && is_starting());
+    return settings_.preempt_signal != 0 &&
+           (worker == Worker::Alive || (worker == Worker::Absent && is_starting()));
   };
   const auto left = std::count_if(workers_.begin(), workers_.end(), saves);
   send(Saving{assignment_.round, static_cast<std::uint32_t>(left)});

@@ -330,20 +330,32 @@ void Job::on(TimePoint now, Member& member, const Failed& report) {
   any_started_ = any_started_ || report.started > 0 || report.failure.status;
   auto failure = report.failure;
   if (failure.node.empty() && place->assignment.nodes > 1) failure.node = member.hello.name;
-  const auto& stop = round_->stop();
-  const bool asked =
-      stop && failure.status &&
-      ((round_->stopped_for() == Round::StoppedFor::Leaving && round_->failures().empty()) ||
-       (round_->stopped_for() == Round::StoppedFor::Change &&
-        (place->stopped || failure.cause == Cause::PeerLoss)));
-  if (asked) {  // It ended so because it, or its peer, was asked to leave.
+  if (failure.status && was_asked_to_end(*place, failure)) {
     round_->add_victims({{failure.rank, *failure.status}});
     return;
   }
   if (!round_->add_failure(failure)) return;
   note(action::Note::Level::Warn,
        describe_failure(failure) + (failure.detail.empty() ? "" : ": " + failure.detail));
-  if (!stop) stop_round(now, describe_failure(failure), Round::StoppedFor::Failure);
+  if (!round_->stop()) stop_round(now, describe_failure(failure), Round::StoppedFor::Failure);
+}
+
+/// A worker ended so because it, or its peer, was asked to save or to leave.
+bool Job::was_asked_to_end(const Round::Place& place, const WorkerFailure& failure) const {
+  const bool lost_a_peer = failure.cause == Cause::PeerLoss;
+  if (!round_->stop()) {
+    const auto* running = std::get_if<Running>(&phase_);
+    return lost_a_peer && running != nullptr && running->preparing;
+  }
+  switch (round_->stopped_for()) {
+    case Round::StoppedFor::Failure:
+      return false;
+    case Round::StoppedFor::Leaving:
+      return round_->failures().empty();
+    case Round::StoppedFor::Change:
+      return place.stopped || lost_a_peer;
+  }
+  return false;
 }
 
 void Job::on(TimePoint, Member& member, const Succeeded& report) {

@@ -160,6 +160,8 @@ class Job {
   void on(TimePoint now, Member& member, const VerdictSeen& report);
   void on(TimePoint now, Member& member, const Notice& report);
   void on(TimePoint now, Member& member, const Saving& report);
+  [[nodiscard]] bool was_asked_to_end(const Round::Place& place,
+                                      const WorkerFailure& failure) const;
   /// The member's place in the standing round, when the report is of it.
   Round::Place* place_of(const Member& member, RoundId round);
   void remember_gone(const Incarnation& incarnation, Gone gone);
@@ -230,6 +232,7 @@ class Job {
   void tell(TimePoint now, Member& member);
   void changed(TimePoint now);
   [[nodiscard]] std::string waiting_text(TimePoint now, const Member& member) const;
+  [[nodiscard]] bool waits_for_older_nodes(TimePoint now) const;
   [[nodiscard]] std::string gathering_text(TimePoint now) const;
   [[nodiscard]] std::string countdown(TimePoint now) const;
   [[nodiscard]] std::string there_text() const;

@@ -77,6 +77,8 @@ std::string Job::waiting_text(TimePoint now, const Member& member) const {
   const auto number = "round " + std::to_string(round_->id().number);
   if (round_->stop()) return number + " is being stopped: " + round_->stop()->reason;
   const auto present = count_of(round_->places().size(), "node");
+  if (const auto* place = round_->find(member.hello.incarnation); place && place->succeeded)
+    return "this node's workers have succeeded: waiting for those of the other nodes";
   if (round_->places().size() >= sizes_.largest())
     return "a spare: " + number + " runs with " + present +
            ", as many as the job may have; this one is taken in when one of them is lost";
@@ -98,8 +100,15 @@ std::string Job::there_text() const {
   return names;
 }
 
+/// Whether recovery is what a round waits for: not while too few for any round are there and
+/// nothing hints at an older one.
+bool Job::waits_for_older_nodes(TimePoint now) const {
+  if (!in_recovery(now) || recovery_allows(now)) return false;
+  return !common_.first_here || recovery_->any_told() || sizes_.legal(presence().there);
+}
+
 std::string Job::gathering_text(TimePoint now) const {
-  if (in_recovery(now) && !recovery_allows(now))
+  if (waits_for_older_nodes(now))
     return "the server has just started: it waits for nodes that may still run a round of the job";
   if (roster_.counts().holders > 0) return "waiting for what is left of an older round";
   const auto there = presence().there;
@@ -114,7 +123,7 @@ std::string Job::gathering_text(TimePoint now) const {
 /// When the waiting ends by itself.
 std::string Job::countdown(TimePoint now) const {
   const auto& gathering = std::get<Gathering>(phase_);
-  if (in_recovery(now) && !recovery_allows(now))
+  if (waits_for_older_nodes(now))
     return "; at most " + seconds_until(now, common_.recovery_ends);
   if (forming_deadline_)
     return "; " + seconds_until(now, *forming_deadline_) + " until the round forms";

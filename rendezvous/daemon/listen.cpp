@@ -3,25 +3,26 @@
 #include "base/posix/socket.hpp"
 #include "base/posix/tcp_stream.hpp"
 #include "rendezvous/daemon/options.hpp"
+#include "rendezvous/server/server.hpp"
 
 namespace muster::rendezvous {
 
-Result<posix::Fd> bind_listener(const std::optional<Endpoint>& listen) {
+Result<posix::Fd> listen_at(const std::optional<Endpoint>& listen) {
   const Endpoint wanted = listen.value_or(Endpoint{.host = {}, .port = kDefaultPort});
   if (wanted.host.empty()) {
-    auto both = posix::bind_tcp({.host = "::", .port = wanted.port});
+    auto both = Server::listen({.host = "::", .port = wanted.port});
     // A port that is taken is InvalidArgument; a kernel without IPv6 is not.
     if (both || both.error().code == Errc::InvalidArgument) return both;
-    return posix::bind_tcp({.host = "0.0.0.0", .port = wanted.port});
+    return Server::listen({.host = "0.0.0.0", .port = wanted.port});
   }
   const auto addresses = posix::resolve(wanted);
   if (!addresses) return pass(addresses.error());
-  Result<posix::Fd> bound = fail(Errc::NotFound, "'" + wanted.host + "' has no address");
+  Result<posix::Fd> listener = fail(Errc::NotFound, "'" + wanted.host + "' has no address");
   for (const auto& address : *addresses) {
-    bound = posix::bind_tcp(posix::to_endpoint(address));
-    if (bound) break;
+    listener = Server::listen(posix::to_endpoint(address));
+    if (listener) break;
   }
-  return bound;
+  return listener;
 }
 
 Endpoint local_endpoint(const Endpoint& bound) {

@@ -176,7 +176,7 @@ int serve(const DaemonOptions& options, const Environment& environment) {
   auto manager = ServiceManager::find(loop, environment, posix::own_pid(), *logger);
   if (!manager) return refuse(manager.error());
 
-  auto listener = bind_listener(options.listen);
+  auto listener = listen_at(options.listen);
   if (!listener) return refuse(listener.error(), "--listen: ");
   const auto bound_at = std::chrono::steady_clock::now();
   const Endpoint endpoint = posix::to_endpoint(posix::local_address(listener->get()));

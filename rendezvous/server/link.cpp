@@ -8,7 +8,7 @@ namespace muster::rendezvous {
 
 Link& Links::open(posix::Fd socket, const store::Peer& peer) {
   const LinkId id{++last_};
-  ++by_address_[peer.address];
+  ++strangers_[peer.address];
   const auto [at, is_new] =
       links_.try_emplace(id.value, Link{.socket = std::move(socket), .id = id, .peer = peer});
   MUSTER_ASSERT(is_new);
@@ -18,12 +18,17 @@ Link& Links::open(posix::Fd socket, const store::Peer& peer) {
 posix::Fd Links::take(LinkId id) {
   const auto at = links_.find(id.value);
   MUSTER_ASSERT(at != links_.end());
-  const auto counted = by_address_.find(at->second.peer.address);
-  MUSTER_ASSERT(counted != by_address_.end());
-  if (--counted->second == 0) by_address_.erase(counted);
+  know(at->second);
   auto socket = std::move(at->second.socket);
   links_.erase(at);
   return socket;
+}
+
+void Links::know(Link& link) {
+  if (!std::exchange(link.is_stranger, false)) return;
+  const auto counted = strangers_.find(link.peer.address);
+  MUSTER_ASSERT(counted != strangers_.end());
+  if (--counted->second == 0) strangers_.erase(counted);
 }
 
 Link* Links::find(LinkId id) noexcept {
@@ -31,9 +36,9 @@ Link* Links::find(LinkId id) noexcept {
   return at == links_.end() ? nullptr : &at->second;
 }
 
-std::size_t Links::from_address_of(const store::Peer& peer) const {
-  const auto found = by_address_.find(peer.address);
-  return found == by_address_.end() ? 0 : found->second;
+std::size_t Links::strangers_from(const store::Peer& peer) const {
+  const auto found = strangers_.find(peer.address);
+  return found == strangers_.end() ? 0 : found->second;
 }
 
 }  // namespace muster::rendezvous

@@ -39,6 +39,7 @@ struct Link {
   store::Peer peer;
   Stage stage = Stage::Unknown;
   bool has_magic = false;
+  bool is_stranger = true;     ///< Counted by its address.
   bool is_known = false;       ///< To the core, which has not closed it.
   bool is_dirty = false;       ///< In the list of those to send to at the end of the turn.
   std::uint32_t interest = 0;  ///< Epoll's, as set.
@@ -50,7 +51,8 @@ struct Link {
   std::unique_ptr<Nonces> nonces{};
 };
 
-/// The connections, by name and counted by address. A name is never used twice.
+/// The connections, by name, and how many of each address have not said who they are. A name is
+/// never used twice.
 class Links {
  public:
   Link& open(posix::Fd socket, const store::Peer& peer);
@@ -59,7 +61,9 @@ class Links {
   [[nodiscard]] Link* find(LinkId id) noexcept;
 
   [[nodiscard]] std::size_t size() const noexcept { return links_.size(); }
-  [[nodiscard]] std::size_t from_address_of(const store::Peer& peer) const;
+  /// It has said who it is: the limits of its job count it from now on.
+  void know(Link& link);
+  [[nodiscard]] std::size_t strangers_from(const store::Peer& peer) const;
 
   template <class Visit>
   void for_each(Visit&& visit) {
@@ -68,7 +72,7 @@ class Links {
 
  private:
   std::unordered_map<std::uint64_t, Link> links_;
-  std::map<std::array<std::uint8_t, 16>, std::size_t> by_address_;
+  std::map<std::array<std::uint8_t, 16>, std::size_t> strangers_;
   std::uint64_t last_ = 0;
 };
 

@@ -28,7 +28,7 @@ namespace muster::rendezvous {
 class Server {
  public:
   struct Options {
-    std::vector<posix::Fd> listeners;  ///< Bound by posix::bind_tcp; they listen from `start` on.
+    std::vector<posix::Fd> listeners;  ///< By `listen`.
     Rendezvous::Settings core;
     std::optional<std::string> token;  ///< Guards the attendance.
     store::ServerOptions store;
@@ -40,6 +40,12 @@ class Server {
     /// beyond are closed at once.
     std::size_t connections = 40000;
   };
+
+  /// A socket that listens there. Only who has it may call itself the endpoint's server: several
+  /// processes may bind one port at a time, and all but one of them then fail to listen. What
+  /// connects before `start` waits in the kernel. Errors: posix::bind_tcp's; a port that is taken is
+  /// InvalidArgument, with its holder.
+  static Result<posix::Fd> listen(const Endpoint& endpoint);
 
   /// `logger` outlives the server. The handlers below are set before the loop runs on.
   static Result<std::unique_ptr<Server>> start(boost::asio::io_context& loop, Options options,

@@ -14,8 +14,9 @@ constexpr int kAcceptsPerTurn = 256;
 /// Out of descriptors or memory: how long until the next attempt, if no connection of ours closes.
 constexpr std::chrono::milliseconds kAcceptPause{250};
 
-/// From one address, agents behind one router included: half of all.
-std::size_t most_per_address(std::size_t connections) { return connections / 2 + 1; }
+/// From one address, of those that have not said who they are: half of all. Ten thousand agents may
+/// be behind one router.
+std::size_t most_strangers(std::size_t connections) { return connections / 2 + 1; }
 
 /// From the first byte to the Hello, and before it.
 constexpr std::chrono::seconds kHandshakePatience{10};
@@ -48,8 +49,8 @@ void Server::Loop::admit(posix::Fd socket, const store::Peer& peer) {
         "the limit of all connections is reached: " + std::to_string(options_.connections));
     return;
   }
-  const auto most = most_per_address(options_.connections);
-  if (links_.from_address_of(peer) >= most) {
+  const auto most = most_strangers(options_.connections);
+  if (links_.strangers_from(peer) >= most) {
     refusals_.refused(
         now, to_endpoint(peer),
         "the limit of connections from one address is reached: " + std::to_string(most));

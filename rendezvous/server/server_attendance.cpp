@@ -132,6 +132,7 @@ bool Server::Loop::take(Link& link, Greeting& greeting) {
   if (!is_again) ++attendances_;
   link.stage = Link::Stage::Attending;
   link.is_known = true;
+  links_.know(link);
   const auto local = posix::to_endpoint(posix::local_address(link.socket.get()));
   const auto id = link.id;
   feed(Rendezvous::Greeted{id, std::move(greeting.hello), to_endpoint(link.peer).host, local.host});

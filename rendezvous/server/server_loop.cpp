@@ -14,6 +14,15 @@ constexpr int kBatchesPerTurn = 4;
 
 }  // namespace
 
+Result<posix::Fd> Server::listen(const Endpoint& endpoint) {
+  auto listener = posix::bind_tcp(endpoint);
+  if (!listener) return listener;
+  posix::tune_for_requests(listener->get(), kKeepalive);  // What it accepts inherits that.
+  if (auto listening = posix::listen_on(listener->get()); !listening)
+    return pass(std::move(listening.error()));
+  return listener;
+}
+
 Result<std::shared_ptr<Server::Loop>> Server::Loop::start(boost::asio::io_context& loop,
                                                           Options options, Logger& logger) {
   if (options.listeners.empty()) {
@@ -25,10 +34,6 @@ Result<std::shared_ptr<Server::Loop>> Server::Loop::start(boost::asio::io_contex
   if (!watched) return pass(std::move(watched.error()));
   auto name = kFirstListener;
   for (const auto& listener : options.listeners) {
-    posix::tune_for_requests(listener.get(), kKeepalive);
-    if (auto listening = posix::listen_on(listener.get()); !listening) {
-      return pass(std::move(listening.error()));
-    }
     if (auto added = set->add(listener.get(), EPOLLIN, name--); !added) {
       return pass(std::move(added.error()));
     }

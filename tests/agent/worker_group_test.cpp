@@ -332,14 +332,15 @@ TEST_CASE("a worker that fails while it should save has failed", "[agent][group]
   CHECK(sim.reports == Reports{"started", "failed 0"});
 }
 
-TEST_CASE("without a signal only the beacon asks the workers to save", "[agent][group]") {
+TEST_CASE("without a signal that asks the workers to save nobody waits for that",
+          "[agent][group]") {
   GroupSim sim(1);
   sim.assign(1);
   sim.feed(Group::PrepareOrdered{{{1, 1}, "drained", 30s}});
   CHECK(sim.signalled.empty());
   CHECK(sim.told.size() == 1);
   sim.exit(0, {});
-  CHECK(sim.saving == std::vector<std::uint32_t>{1, 0});
+  CHECK(sim.saving == std::vector<std::uint32_t>{0, 0});
   CHECK(sim.reports == Reports{"started", "succeeded", "empty"});
 }
 

@@ -38,10 +38,10 @@ ServerHost::ServerHost(Options options)
     : work_(boost::asio::make_work_guard(loop_)),
       log_(std::make_shared<LogLines>()),
       logger_(std::make_unique<Logger>("server", log_)) {
-  auto bound = posix::bind_tcp({"127.0.0.1", 0});
-  REQUIRE(bound);
+  auto listener = rendezvous::Server::listen({"127.0.0.1", 0});
+  REQUIRE(listener);
   rendezvous::Server::Options settings;
-  settings.listeners.push_back(*std::move(bound));
+  settings.listeners.push_back(*std::move(listener));
   settings.core = options.core;
   settings.core.bound_at = Clock::now();
   settings.token = options.token;
