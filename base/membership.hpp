@@ -31,7 +31,7 @@ enum class ScaleUp { Now, Checkpoint, Never };
 struct JobSettings {
   std::uint32_t min_nodes = 1;
   std::uint32_t max_nodes = 1;
-  std::uint32_t node_step = 1;  ///< Legal sizes are its multiples from min to max, and min itself.
+  std::uint32_t node_step = 1;  ///< Legal sizes are its multiples from min to max.
   std::uint32_t max_restarts = 0;
   Duration lease =
       std::chrono::seconds(10);       ///< 0: the job can have one node only, in this process.
@@ -42,6 +42,8 @@ struct JobSettings {
   Duration restart_backoff{};  ///< Before the next round after a charged failure.
   bool store_on_server =
       false;  ///< The endpoint's c10d store is the workers' (a fixed master port).
+  /// What asks the workers to save before a node leaves; 0: nothing does.
+  std::uint32_t preempt_signal = 0;
   /// What a newer node sets and this version does not know, by name: it must agree as well.
   std::map<std::string, std::string> others;
   friend bool operator==(const JobSettings&, const JobSettings&) = default;
@@ -85,7 +87,16 @@ struct Verdict {
   std::uint32_t attempts = 1;
   std::uint32_t restarts = 0;
   std::uint32_t max_restarts = 0;
-  bool alone = false;  ///< Of this node only, which leaves: the job goes on without it.
+  bool alone = false;            ///< Of this node only, which leaves: the job goes on without it.
+  std::optional<RoundId> round;  ///< The job's last.
+};
+
+/// What an operator asked for, which agents hold for a server that forgets.
+struct Keep {
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> sizes;  ///< min and max set by hand.
+  bool drained = false;  ///< This node will be in no later round.
+  bool ended = false;    ///< The job is to end.
+  friend bool operator==(const Keep&, const Keep&) = default;
 };
 
 /// What an agent knows of its job when it comes (back) to a server, which may have forgotten it.
@@ -98,6 +109,9 @@ struct Held {
   bool started = false;          ///< All its workers were started in that round.
   bool acknowledged = false;     ///< It has said Acknowledged of that round.
   bool stopped = false;          ///< It has answered the Stop of that round.
+  /// It was told that workers of that round are asked to save or to leave, for no failure: who lost
+  /// a peer then did not fail.
+  bool excused = false;
   std::vector<WorkerFailure> failures;  ///< That it has reported of that round.
   std::vector<Victim> victims;          ///< Likewise, once empty.
   NodeRank node_rank;                   ///< In that round.
@@ -106,10 +120,9 @@ struct Held {
   std::uint32_t attempts = 0;           ///< Rounds that the job has started, as far as it knows.
   std::uint32_t restarts = 0;           ///< Failures charged.
   std::vector<Incarnation> gone;        ///< Named as gone in a Stop of that round.
-  bool drained = false;                 ///< An operator drained this node.
-  std::optional<std::pair<std::uint32_t, std::uint32_t>> sizes;  ///< min and max set by hand.
-  std::vector<std::string> excluded;  ///< Machine keys, as the last Assignment named them.
-  std::optional<Verdict> verdict;     ///< The job has ended, as it knows.
+  Keep kept;                            ///< The newest.
+  std::vector<std::string> excluded;    ///< Machine keys, as the last Assignment named them.
+  std::optional<Verdict> verdict;       ///< The job has ended, as it knows.
 };
 
 // --- What an agent says. ---
@@ -189,9 +202,14 @@ struct Saving {
   RoundId round;
   std::uint32_t left = 0;
 };
+/// The workers' store, which this agent hosts, turned an address away (protocol.md 7).
+struct StoreRefused {
+  RoundId round;
+  std::string address;  ///< Numeric.
+};
 
 using Report = std::variant<Hello, Acknowledged, Unreachable, Started, Failed, Succeeded, Stopped,
-                            Empty, Stuck, Leaving, VerdictSeen, Notice, Saving>;
+                            Empty, Stuck, Leaving, VerdictSeen, Notice, Saving, StoreRefused>;
 
 /// An incarnation is gone, and nothing of it is left: its ranks are free at once. Said on a
 /// connection of its own, by the agent that leaves or by its keeper.
@@ -223,9 +241,8 @@ struct Assignment {
   bool store_on_server = false;  ///< Unless this is set: then the rendezvous server does.
   std::string secret;            ///< Of the round: who knocks with it is admitted to the store.
   std::vector<std::string> admitted;  ///< To node rank 0 only: the addresses of all nodes.
-  /// What the agent keeps for a server that forgets (Held): sizes set by hand, machine keys that
-  /// are excluded for now.
-  std::optional<std::pair<std::uint32_t, std::uint32_t>> sizes;
+  /// Machine keys that are excluded for now, which the agent keeps for a server that forgets
+  /// (Held).
   std::vector<std::string> excluded;
 };
 
@@ -239,7 +256,6 @@ struct Stop {
   /// The membership changes, and nothing has failed: what fails after this was answered is no
   /// cause.
   bool blameless = false;
-  bool drained = false;  ///< This node will be in no later round: an operator drained it.
 };
 
 /// A machine will be taken away: save. To the main process of every rank of the job.
@@ -254,11 +270,12 @@ struct MasterUp {
   RoundId round;
 };
 
-using Order = std::variant<Assignment, Stop, Verdict, Prepare, MasterUp>;
+using Order = std::variant<Assignment, Stop, Verdict, Prepare, MasterUp, Keep>;
 
 /// Why nothing happens yet, for people: for whom the node waits, and who is there.
 struct Waiting {
   std::string text;
+  std::optional<RoundId> round;  ///< That runs without the node: none that it is in.
 };
 
 /// Answers a Ping or a Hello by its number: the lease ends that long after the agent sent it.

@@ -206,6 +206,7 @@ Result<void> set_preempt_signal(Options& options, const Context& context) {
                   "a name or a number: SIGTERM, USR1, 10");
   }
   options.preemption.signal = *signal;
+  options.job.preempt_signal = static_cast<std::uint32_t>(*signal);
   options.preemption.is_asked_for = true;
   return {};
 }

@@ -287,6 +287,7 @@ void Attendee::hear(TimePoint, Line, const Refusal& refusal) {
 }
 
 void Attendee::hear(TimePoint, Line, const Waiting& waiting) {
+  if (waiting.round) held_.highest = std::max(held_.highest, *waiting.round);
   if (waiting_ == waiting.text) return;
   waiting_ = waiting.text;
   say(waiting.text);
@@ -330,8 +331,7 @@ void Attendee::take(TimePoint now, const Assignment& assignment) {
   held.node_rank = assignment.node_rank;
   held.attempts = assignment.attempt + 1;
   held.restarts = assignment.restarts;
-  held.drained = held_.drained;
-  held.sizes = assignment.sizes;
+  held.kept = held_.kept;
   held.excluded = assignment.excluded;
   held_ = std::move(held);
   blameless_ = false;
@@ -344,8 +344,8 @@ void Attendee::take(TimePoint, const Stop& stop) {
   if (held_.round == stop.round) {
     held_.gone = stop.gone;
     blameless_ = stop.blameless;
+    held_.excused = held_.excused || stop.blameless;
   }
-  if (stop.drained) held_.drained = true;
   // Over already: the server may not have heard that.
   const auto end = std::find_if(said_.begin(), said_.end(), [&stop](const Report& report) {
     return ends_a_round(report) && round_of(report) == stop.round;
@@ -360,6 +360,7 @@ void Attendee::take(TimePoint, const Stop& stop) {
 void Attendee::take(TimePoint now, const Verdict& verdict) {
   if (!ended_) {
     ended_ = Ended{verdict, now};
+    dismissed_ = dismissed_ || parting_;  // It leaves anyway, and now knows why.
     held_.verdict = verdict;
     if (holds()) fence("the job has ended");
   }
@@ -367,8 +368,12 @@ void Attendee::take(TimePoint now, const Verdict& verdict) {
 }
 
 void Attendee::take(TimePoint, const Prepare& prepare) {
-  if (holds() == prepare.round) actions_.emplace_back(Deliver{prepare});
+  if (holds() != prepare.round) return;
+  held_.excused = true;
+  actions_.emplace_back(Deliver{prepare});
 }
+
+void Attendee::take(TimePoint, const Keep& keep) { held_.kept = keep; }
 
 void Attendee::take(TimePoint, const MasterUp& up) {
   if (holds() == up.round) actions_.emplace_back(Deliver{up});
@@ -378,7 +383,13 @@ void Attendee::on(TimePoint now, const Reported& reported) {
   const auto& report = reported.report;
   if (std::holds_alternative<Hello>(report) || std::holds_alternative<VerdictSeen>(report)) return;
   if (const auto* leaving = std::get_if<Leaving>(&report)) {
-    if (leaving_ && !holds()) part(leave_by_signal());  // The user waits no longer.
+    if (leaving_ && !holds()) {  // The user waits no longer.
+      if (ended_) {
+        dismissed_ = true;
+      } else {
+        part(leave_by_signal());
+      }
+    }
     leaving_ = leaving_.value_or(*leaving);
   } else if (const auto* notice = std::get_if<Notice>(&report)) {
     noticed_ = Noticed{*notice, now};

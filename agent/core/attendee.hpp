@@ -154,6 +154,7 @@ class Attendee {
   void take(TimePoint now, const Verdict& verdict);
   void take(TimePoint now, const Prepare& prepare);
   void take(TimePoint now, const MasterUp& up);
+  void take(TimePoint now, const Keep& keep);
 
   void dial();
   void redial_after_failure(TimePoint now);

@@ -114,6 +114,7 @@ class Agent {
   void obey(const Stop& stop);
   void obey(const Prepare& prepare);
   void obey(const MasterUp& up);
+  void obey(const Keep&) {}  // The attendee holds it.
   void obey(const Verdict& verdict);
   void leave(Outcome outcome);
   void on_fence(const std::string& reason);

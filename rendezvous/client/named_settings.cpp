@@ -115,6 +115,7 @@ constexpr std::array kRows{
     row<&JobSettings::scale_up>("scale-up"),
     row<&JobSettings::restart_backoff>("restart-backoff"),
     row<&JobSettings::store_on_server>("store-on-server"),
+    row<&JobSettings::preempt_signal>("preempt-signal"),
 };
 
 }  // namespace

@@ -25,10 +25,13 @@ constexpr std::size_t kMaxAddress = 128;      ///< Bytes of one of them.
 constexpr std::size_t kMaxSettings = 64;      ///< In one Hello.
 constexpr std::size_t kMaxSlots = 4096;       ///< Workers of a node.
 constexpr std::size_t kMaxNodes = 65536;      ///< Of a job; more in a list is nonsense.
-constexpr std::size_t kMaxOthers = 64;        ///< Failures in a verdict beside the first cause.
-constexpr std::size_t kMaxPids = 4096;        ///< Of processes that could not be killed.
-constexpr std::size_t kMinNonce = 16;         ///< Bytes.
-constexpr std::size_t kMaxNonce = 64;         ///< Bytes.
+/// Of a round's name: what follows can be named as well (protocol.md 1).
+constexpr std::uint64_t kMaxEpoch = (std::uint64_t{1} << 63U) - 1;
+constexpr std::uint64_t kMaxRound = (std::uint64_t{1} << 62U) - 1;
+constexpr std::size_t kMaxOthers = 64;  ///< Failures in a verdict beside the first cause.
+constexpr std::size_t kMaxPids = 4096;  ///< Of processes that could not be killed.
+constexpr std::size_t kMinNonce = 16;   ///< Bytes.
+constexpr std::size_t kMaxNonce = 64;   ///< Bytes.
 constexpr Duration kMaxDuration = std::chrono::hours(24) * 36525;  ///< 100 years: as good as ever.
 
 // The handshake (proto/muster/v1/rendezvous.proto).

@@ -78,11 +78,23 @@ class Reader {
                               std::chrono::seconds(seconds) + std::chrono::nanoseconds(nanos));
   }
 
-  static std::pair<std::uint32_t, std::uint32_t> sizes(const v1::Sizes& from) {
-    return {from.min(), from.max()};
+  Keep keep(const v1::Keep& from) {
+    Keep result;
+    if (from.has_sizes()) {
+      const auto& sizes = from.sizes();
+      const auto max = within<std::uint32_t>(sizes.max(), 1, kMaxNodes, "keep.sizes.max");
+      result.sizes.emplace(within<std::uint32_t>(sizes.min(), 1, max, "keep.sizes.min"), max);
+    }
+    result.drained = from.drained();
+    result.ended = from.ended();
+    return result;
   }
 
-  static RoundId round(const v1::RoundId& from) { return {from.epoch(), from.number()}; }
+  RoundId round(const v1::RoundId& from) {
+    constexpr std::uint64_t kLeast = 0;
+    return {within(from.epoch(), kLeast, kMaxEpoch, "round.epoch"),
+            within(from.number(), kLeast, kMaxRound, "round.number")};
+  }
 
   Endpoint endpoint(v1::Endpoint* from, std::string_view field) {
     constexpr std::uint32_t kMaxPort = std::numeric_limits<std::uint16_t>::max();
@@ -165,14 +177,14 @@ class Reader {
     result.attempts = from->attempts();
     result.restarts = from->restarts();
     result.gone = incarnations(from->mutable_gone(), "hello.held.gone");
-    result.drained = from->drained();
+    result.kept = keep(from->kept());
     result.stuck = from->stuck();
-    if (from->has_sizes()) result.sizes = sizes(from->sizes());
     result.node_rank = {from->node_rank()};
     result.excluded = names(from->mutable_excluded(), kMaxNodes, "hello.held.excluded");
     if (from->has_verdict()) result.verdict = verdict(from->mutable_verdict());
     result.acknowledged = from->acknowledged();
     result.stopped = from->stopped();
+    result.excused = from->excused();
     result.failures = failures(from->mutable_failures(), "hello.held.failures");
     result.victims = victims(from->victims(), "hello.held.victims");
     return result;
@@ -238,7 +250,6 @@ class Reader {
     result.secret = name(from->mutable_secret(), "assignment.secret");
     result.admitted =
         addresses(from->mutable_admitted(), kMaxNodes * kMaxAddresses, "assignment.admitted");
-    if (from->has_sizes()) result.sizes = sizes(from->sizes());
     result.excluded = names(from->mutable_excluded(), kMaxNodes, "assignment.excluded");
     return result;
   }
@@ -251,8 +262,6 @@ class Reader {
     result.keep = from->keep();
     result.gone = incarnations(from->mutable_gone(), "stop.gone");
     result.blameless = from->blameless();
-    result.drained = from->drained();
-    result.blameless = from->blameless();
     return result;
   }
 
@@ -263,6 +272,7 @@ class Reader {
     if (from->has_cause()) result.cause = failure(from->mutable_cause());
     result.others = failures(from->mutable_others(), "verdict.others");
     result.alone = from->alone();
+    if (from->has_round()) result.round = round(from->round());
     result.victims = victims(from->victims(), "verdict.victims");
     result.attempts = from->attempts();
     result.restarts = from->restarts();
@@ -338,28 +348,28 @@ std::optional<ClientFrame> read(v1::ClientFrame& from, Reader& reader) {
     case Kind::kPing:
       return AgentMessage(Ping{from.ping().number()});
     case Kind::kAcknowledged:
-      return agent_message(Acknowledged{Reader::round(from.acknowledged().round())});
+      return agent_message(Acknowledged{reader.round(from.acknowledged().round())});
     case Kind::kUnreachable: {
       auto* const to = from.mutable_unreachable();
-      return agent_message(Unreachable{Reader::round(to->round()),
+      return agent_message(Unreachable{reader.round(to->round()),
                                        reader.text(to->mutable_detail(), "unreachable.detail")});
     }
     case Kind::kStarted:
-      return agent_message(Started{Reader::round(from.started().round())});
+      return agent_message(Started{reader.round(from.started().round())});
     case Kind::kFailed: {
       Failed failed;
-      failed.round = Reader::round(from.failed().round());
+      failed.round = reader.round(from.failed().round());
       failed.failure = reader.failure(from.mutable_failed()->mutable_failure());
       failed.started = from.failed().started();
       return agent_message(std::move(failed));
     }
     case Kind::kSucceeded:
-      return agent_message(Succeeded{Reader::round(from.succeeded().round())});
+      return agent_message(Succeeded{reader.round(from.succeeded().round())});
     case Kind::kStopped:
-      return agent_message(Stopped{Reader::round(from.stopped().round())});
+      return agent_message(Stopped{reader.round(from.stopped().round())});
     case Kind::kEmpty: {
       Empty empty;
-      empty.round = Reader::round(from.empty().round());
+      empty.round = reader.round(from.empty().round());
       empty.victims = reader.victims(from.empty().victims(), "empty.victims");
       empty.next_store =
           reader.endpoint(from.mutable_empty()->mutable_next_store(), "empty.next_store");
@@ -367,7 +377,7 @@ std::optional<ClientFrame> read(v1::ClientFrame& from, Reader& reader) {
     }
     case Kind::kStuck: {
       Stuck stuck;
-      stuck.round = Reader::round(from.stuck().round());
+      stuck.round = reader.round(from.stuck().round());
       if (reader.has_room(from.stuck().pids(), kMaxPids, "stuck.pids")) {
         stuck.pids.assign(from.stuck().pids().begin(), from.stuck().pids().end());
       }
@@ -388,7 +398,13 @@ std::optional<ClientFrame> read(v1::ClientFrame& from, Reader& reader) {
       return agent_message(std::move(notice));
     }
     case Kind::kSaving:
-      return agent_message(Saving{Reader::round(from.saving().round()), from.saving().left()});
+      return agent_message(Saving{reader.round(from.saving().round()), from.saving().left()});
+    case Kind::kStoreRefused: {
+      auto* const refused = from.mutable_store_refused();
+      return agent_message(
+          StoreRefused{reader.round(refused->round()),
+                       reader.name(refused->mutable_address(), "store_refused.address")});
+    }
     case Kind::KIND_NOT_SET:
       break;
   }
@@ -407,7 +423,9 @@ std::optional<Order> read(v1::Directive& from, Reader& reader) {
     case v1::Directive::kPrepare:
       return reader.prepare(from.mutable_prepare());
     case v1::Directive::kMasterUp:
-      return MasterUp{Reader::round(from.master_up().round())};
+      return MasterUp{reader.round(from.master_up().round())};
+    case v1::Directive::kKeep:
+      return reader.keep(from.keep());
     case v1::Directive::ORDER_NOT_SET:
       break;
   }
@@ -449,9 +467,13 @@ std::optional<ServerFrame> read(v1::ServerFrame& from, Reader& reader) {
       }
       return ServerMessage(Directive{from.directive().ping(), right, *std::move(order)});
     }
-    case Kind::kWaiting:
-      return ServerMessage(
-          Waiting{reader.text(from.mutable_waiting()->mutable_text(), "waiting.text")});
+    case Kind::kWaiting: {
+      auto* const to = from.mutable_waiting();
+      Waiting waiting;
+      waiting.text = reader.text(to->mutable_text(), "waiting.text");
+      if (to->has_round()) waiting.round = reader.round(to->round());
+      return ServerMessage(std::move(waiting));
+    }
     case Kind::kDismissal:
       return ServerMessage(Dismissal{});
     case Kind::KIND_NOT_SET:

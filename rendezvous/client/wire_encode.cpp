@@ -157,11 +157,16 @@ void write(const Verdict& verdict, v1::Verdict* out, const Extent& extent,
   out->set_restarts(verdict.restarts);
   out->set_max_restarts(verdict.max_restarts);
   out->set_alone(verdict.alone);
+  if (verdict.round) write(*verdict.round, out->mutable_round());
 }
 
-void write(const std::pair<std::uint32_t, std::uint32_t>& sizes, v1::Sizes* out) {
-  out->set_min(sizes.first);
-  out->set_max(sizes.second);
+void write(const Keep& keep, v1::Keep* out) {
+  if (keep.sizes) {
+    out->mutable_sizes()->set_min(keep.sizes->first);
+    out->mutable_sizes()->set_max(keep.sizes->second);
+  }
+  out->set_drained(keep.drained);
+  out->set_ended(keep.ended);
 }
 
 void write(const Held& held, v1::Held* out) {
@@ -175,14 +180,14 @@ void write(const Held& held, v1::Held* out) {
   out->set_attempts(held.attempts);
   out->set_restarts(held.restarts);
   write_names(held.gone, kMaxHeldBytes, out->mutable_gone());
-  out->set_drained(held.drained);
+  if (held.kept != Keep{}) write(held.kept, out->mutable_kept());
   out->set_stuck(held.stuck);
-  if (held.sizes) write(*held.sizes, out->mutable_sizes());
   out->set_node_rank(held.node_rank.value);
   write_names(held.excluded, kMaxExcludedBytes, out->mutable_excluded());
   if (held.verdict) write(*held.verdict, out->mutable_verdict(), kRepeatedVerdict, kRepeated);
   out->set_acknowledged(held.acknowledged);
   out->set_stopped(held.stopped);
+  out->set_excused(held.excused);
   for (const auto& failure : held.failures) {
     const auto told = static_cast<std::size_t>(out->failures_size());
     if (told == kRepeatedVerdict.others) break;
@@ -281,6 +286,10 @@ struct ReportWriter {
     write(report.round, out->mutable_saving()->mutable_round());
     out->mutable_saving()->set_left(report.left);
   }
+  void operator()(const StoreRefused& report) const {
+    write(report.round, out->mutable_store_refused()->mutable_round());
+    out->mutable_store_refused()->set_address(cut(report.address, kMaxName));
+  }
 };
 
 struct ClientWriter {
@@ -328,7 +337,6 @@ struct OrderWriter {
     assignment->set_store_on_server(order.store_on_server);
     assignment->set_secret(name(order.secret));
     write_names(order.admitted, kMaxListBytes, assignment->mutable_admitted());
-    if (order.sizes) write(*order.sizes, assignment->mutable_sizes());
     write_names(order.excluded, kMaxExcludedBytes, assignment->mutable_excluded());
   }
   void operator()(const Stop& order) const {
@@ -338,7 +346,6 @@ struct OrderWriter {
     stop->set_reason(cut(order.reason));
     stop->set_keep(order.keep);
     write_names(order.gone, kMaxListBytes, stop->mutable_gone());
-    stop->set_drained(order.drained);
     stop->set_blameless(order.blameless);
   }
   void operator()(const Verdict& order) const {
@@ -353,6 +360,7 @@ struct OrderWriter {
   void operator()(const MasterUp& order) const {
     write(order.round, out->mutable_master_up()->mutable_round());
   }
+  void operator()(const Keep& order) const { write(order, out->mutable_keep()); }
 };
 
 struct ServerWriter {
@@ -387,6 +395,7 @@ struct ServerWriter {
   }
   void operator()(const Waiting& waiting) const {
     out->mutable_waiting()->set_text(cut(waiting.text));
+    if (waiting.round) write(*waiting.round, out->mutable_waiting()->mutable_round());
   }
   void operator()(const Dismissal&) const { out->mutable_dismissal(); }
 };

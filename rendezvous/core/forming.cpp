@@ -7,7 +7,7 @@
 namespace muster::rendezvous {
 
 void Forming::counted(TimePoint now, const Sizes& sizes, std::size_t there) {
-  if (there < sizes.min) {
+  if (!sizes.legal(there)) {
     enough_since_.reset();
   } else if (!enough_since_) {
     enough_since_ = now;
@@ -23,7 +23,7 @@ Forming::Outcome Forming::decide(TimePoint now, const Sizes& sizes, const JobSet
                                  const Presence& presence) const {
   const auto legal = sizes.legal(presence.there);
   if (!legal) {
-    return {{}, {}, count_of(sizes.min - presence.there, "more node") + " needed"};
+    return {{}, {}, count_of(sizes.smallest() - presence.there, "more node") + " needed"};
   }
   if (*legal == sizes.largest()) return {legal, {}, "all that it may have are there"};
   if (after_ == After::Stop && presence.awaited == 0)

@@ -61,6 +61,9 @@ void Job::greet(TimePoint now, Greeting greeting) {
       actions_.emplace_back(action::Send{link, Welcome{common_.version}});
       actions_.emplace_back(action::Send{link, Pong{hello.ping, true}});
       hello.held = held;
+      // Of ranks that were given away.
+      hello.held.failures.clear();
+      hello.held.victims.clear();
       if (!found->second.for_good) found->second.greeting = std::move(greeting);
       return;
     }
@@ -76,7 +79,7 @@ void Job::greet(TimePoint now, Greeting greeting) {
   const bool is_new = member == nullptr;
   if (is_new) {
     member = &roster_.add(now, std::move(hello));
-    attended_.insert(member->hello.incarnation);
+    if (attended_.size() < kMostAttended) attended_.insert(member->hello.incarnation);
     by_machine_[member->hello.machine].insert(member->hello.incarnation);
   } else {
     if (member->link) actions_.emplace_back(action::Close{*member->link});
@@ -84,7 +87,7 @@ void Job::greet(TimePoint now, Greeting greeting) {
     hello.machine = member->hello.machine;
     hello.node_rank = member->hello.node_rank;
     roster_.change(*member, [&](Member& one) { one.hello = std::move(hello); });
-    roster_.answered(now, *member);
+    answer(now, *member);
   }
   roster_.change(*member, [&](Member& one) { one.link = link; });
   member->peer = std::move(greeting.peer);
@@ -99,6 +102,7 @@ void Job::greet(TimePoint now, Greeting greeting) {
   learn(now, *member, held);
   if (is_new) welcome(now, *member);
   resume(now, *member, held);
+  entrust(*member);
   advance(now);
 }
 
@@ -111,6 +115,16 @@ void Job::welcome(TimePoint now, Member& member) {
   claim(now, member);
   if (auto* gathering = std::get_if<Gathering>(&phase_)) gathering->forming.arrived(now);
   if (auto* running = std::get_if<Running>(&phase_)) running->spare_came = now;
+  changed(now);
+}
+
+/// Its lease is renewed. One that was silent is as good as one that has come.
+void Job::answer(TimePoint now, Member& member) {
+  const bool was_silent = !member.there;
+  roster_.answered(now, member);
+  if (!was_silent) return;
+  auto* running = std::get_if<Running>(&phase_);
+  if (running != nullptr && !member.holds) running->spare_came = now;
   changed(now);
 }
 
@@ -133,11 +147,9 @@ void Job::hear(TimePoint now, LinkId link, const Incarnation& incarnation,
 void Job::ping(TimePoint now, Member& member, std::uint64_t number) {
   member.ping = std::max(member.ping, number);
   const bool was_silent = !member.there;
-  roster_.answered(now, member);
+  answer(now, member);
   send(member, Pong{number, false});
-  if (!was_silent) return;
-  changed(now);
-  advance(now);
+  if (was_silent) advance(now);
 }
 
 /// Its ranks were given away. Once it says that nothing is left of them it is a node like any
@@ -248,6 +260,7 @@ void Job::remove(TimePoint now, Incarnation incarnation, const std::string& how,
     machine->second.erase(incarnation);
     if (machine->second.empty()) by_machine_.erase(machine);
   }
+  std::erase(leavers_, incarnation);
   roster_.remove(incarnation);
   remember_gone(incarnation, std::move(gone));
   changed(now);
@@ -308,7 +321,9 @@ void Job::on(TimePoint, Member& member, const Acknowledged& report) {
 
 void Job::on(TimePoint now, Member& member, const Unreachable& report) {
   const auto* place = place_of(member, report.round);
-  if (place == nullptr) return;
+  const bool is_repeated = std::find(unreachable_from_.begin(), unreachable_from_.end(),
+                                     member.hello.incarnation) != unreachable_from_.end();
+  if (place == nullptr || is_repeated) return;
   unreachable_.push_back(report.detail);
   unreachable_from_.push_back(member.hello.incarnation);
   const auto text =
@@ -342,18 +357,15 @@ void Job::on(TimePoint now, Member& member, const Failed& report) {
 
 /// A worker ended so because it, or its peer, was asked to save or to leave.
 bool Job::was_asked_to_end(const Round::Place& place, const WorkerFailure& failure) const {
-  const bool lost_a_peer = failure.cause == Cause::PeerLoss;
-  if (!round_->stop()) {
-    const auto* running = std::get_if<Running>(&phase_);
-    return lost_a_peer && running != nullptr && running->preparing;
-  }
+  if (round_->is_excused() && failure.cause == Cause::PeerLoss) return true;
+  if (!round_->stop()) return false;
   switch (round_->stopped_for()) {
     case Round::StoppedFor::Failure:
       return false;
     case Round::StoppedFor::Leaving:
       return round_->failures().empty();
     case Round::StoppedFor::Change:
-      return place.stopped || lost_a_peer;
+      return place.stopped;
   }
   return false;
 }
@@ -416,6 +428,22 @@ void Job::on(TimePoint now, Member& member, const Stuck& report) {
     stop_round(now, "node " + member.hello.name + " has processes that can't be killed",
                Round::StoppedFor::Change);
   round_->note_empty(*place);
+}
+
+/// Whose address it is may be known to nobody but the node itself: all of the round are told.
+void Job::on(TimePoint, Member& member, const StoreRefused& report) {
+  if (place_of(member, report.round) == nullptr || refused_.size() >= kMostRefused ||
+      !refused_.insert(report.address).second)
+    return;
+  const auto text = "the workers' store on " + member.hello.name + " turned away " +
+                    report.address + ": if workers of this job come from there, give " +
+                    member.hello.name + " --store-allow " + report.address +
+                    " (or any), or their node --local-addr";
+  note(action::Note::Level::Warn, text);
+  for (const auto& place : round_->places()) {
+    const auto* peer = place.over() ? nullptr : roster_.find(place.incarnation);
+    if (peer != nullptr && peer != &member) send(*peer, Waiting{text, {}});
+  }
 }
 
 void Job::on(TimePoint, Member& member, const VerdictSeen&) {

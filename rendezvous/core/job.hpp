@@ -75,6 +75,11 @@ class Job {
   /// Between two Waitings to all, in a job of more than kFewMembers.
   static constexpr Duration kTellInterval = std::chrono::seconds(1);
   static constexpr std::size_t kFewMembers = 64;
+  /// Incarnations that are remembered as its own when it has ended; of more, the last to come are
+  /// not.
+  static constexpr std::size_t kMostAttended = 65536;
+  /// Addresses that a round's store turned away and that are told; of more, the others are not.
+  static constexpr std::size_t kMostRefused = 16;
   /// Incarnations whose ranks were given away are remembered at most; of more, the oldest is
   /// forgotten.
   static constexpr std::size_t kMostGone = 65536;
@@ -131,8 +136,8 @@ class Job {
   struct Draining {};
   struct Stopping {};
   struct Told {
-    TimePoint patience_ends;
-    bool dismissed = false;  ///< All but the server's own node.
+    std::optional<TimePoint> patience_ends;  ///< nullopt: over.
+    bool dismissed = false;                  ///< All but the server's own node.
   };
   struct Over {};
   using Phase = std::variant<Gathering, Running, Draining, Stopping, Told, Over>;
@@ -145,6 +150,7 @@ class Job {
 
   // job.cpp: events in.
   void welcome(TimePoint now, Member& member);
+  void answer(TimePoint now, Member& member);
   void ping(TimePoint now, Member& member, std::uint64_t number);
   void hear_of_gone(TimePoint now, LinkId link, Gone& gone, const AgentMessage& message);
   void on(TimePoint now, Member& member, const Hello& hello);
@@ -160,6 +166,7 @@ class Job {
   void on(TimePoint now, Member& member, const VerdictSeen& report);
   void on(TimePoint now, Member& member, const Notice& report);
   void on(TimePoint now, Member& member, const Saving& report);
+  void on(TimePoint now, Member& member, const StoreRefused& report);
   [[nodiscard]] bool was_asked_to_end(const Round::Place& place,
                                       const WorkerFailure& failure) const;
   /// The member's place in the standing round, when the report is of it.
@@ -172,7 +179,10 @@ class Job {
 
   // job_held.cpp: what agents bring along.
   void learn(TimePoint now, Member& member, const Held& held);
+  void learn_wishes(Member& member, const Keep& kept);
   void resume(TimePoint now, Member& member, const Held& held);
+  void say_what_stands(TimePoint now, const Member& member);
+  void bear_witness(TimePoint now, Member& member, const Held& held);
   void note_unseen(TimePoint now);
   void take_up(TimePoint now, Member& member, const Held& held);
   void apply(TimePoint now, Member& member, Round::Place& place, const Held& held);
@@ -203,6 +213,7 @@ class Job {
   void prepare(TimePoint now, const std::string& reason, Duration left);
   [[nodiscard]] Order prepare_order(const Preparing& preparing, const Member& member) const;
   void release(TimePoint now, Member& member);
+  [[nodiscard]] Verdict own_verdict(const Member& member) const;
   void release_leavers(TimePoint now);
   [[nodiscard]] std::optional<Verdict> leavers_verdict() const;
   bool end_if_too_few(TimePoint now);
@@ -220,6 +231,10 @@ class Job {
   Result<std::string> carry_out(TimePoint now, const RestartJob& command);
   Result<std::string> carry_out(TimePoint now, const StopJob& command);
   Result<std::string> carry_out(TimePoint now, const SetSizes& command);
+  void entrust(Member& member);
+  void entrust_all();
+  [[nodiscard]] std::optional<std::string> what_is_wrong_with(const Sizes& sizes) const;
+  [[nodiscard]] static Verdict operators_end();
   [[nodiscard]] std::optional<Error> staleness(const std::optional<RoundId>& round) const;
   Result<Member*> find_node(const std::string& node);
 
@@ -282,11 +297,13 @@ class Job {
   bool master_up_ = false;
   std::vector<std::string> unreachable_;       // What could not be reached in this round.
   std::vector<Incarnation> unreachable_from_;  // By whom.
+  std::set<std::string> refused_;              // Addresses, by this round's store.
   bool any_stuck_ = false;                     // In this round.
   std::vector<int> stuck_pids_;
   std::vector<PastPlace> past_;
   std::optional<Recovery> recovery_;
   std::optional<Verdict> ordered_end_;         // As soon as the round is over.
+  std::optional<WorkerFailure> last_loss_;     // A node's, since the last round ran.
   std::optional<TimePoint> not_before_;        // The next round: back-off after a failure.
   std::optional<TimePoint> forming_deadline_;  // Time alone may form it then.
   TimePoint deserted_since_;                   // At the earliest.

@@ -19,7 +19,39 @@ std::string round_text(const std::optional<RoundId>& round) {
 void Job::command(TimePoint now, CommandId id, const Command& command) {
   auto outcome = std::visit([&](const auto& one) { return carry_out(now, one); }, command);
   actions_.emplace_back(action::Answer{id, std::move(outcome)});
+  entrust_all();
   advance(now);
+}
+
+/// What was asked for is told to the agents: a server that forgets learns it again from them.
+void Job::entrust(Member& member) {
+  if (verdict_ || member.released) return;
+  Keep keep;
+  if (sizes_by_hand_) keep.sizes = {sizes_.min, sizes_.max};
+  keep.drained = member.departure && member.departure->drained;
+  keep.ended = ordered_end_.has_value();
+  if (keep == member.kept) return;
+  member.kept = keep;
+  order(member, keep);
+}
+
+void Job::entrust_all() {
+  for (auto& [incarnation, member] : roster_.members()) entrust(member);
+}
+
+Verdict Job::operators_end() {
+  Verdict verdict;
+  verdict.exit_code = kSignalBase + SIGTERM;
+  verdict.summary = "an operator stopped the job";
+  return verdict;
+}
+
+/// Set by hand; nullopt: nothing.
+std::optional<std::string> Job::what_is_wrong_with(const Sizes& sizes) const {
+  if (auto wrong = what_is_wrong(sizes)) return wrong;
+  if (settings_.lease == Duration::zero() && sizes.max > 1)
+    return "it can have one node only: it has no lease";
+  return std::nullopt;
 }
 
 /// What is wrong with a command that believes the job to be in `round`.
@@ -53,12 +85,11 @@ Result<std::string> Job::carry_out(TimePoint now, const RestartJob& command) {
   return round_text(round_->id()) + " is stopped, the next one follows";
 }
 
-Result<std::string> Job::carry_out(TimePoint now, const StopJob&) {
+Result<std::string> Job::carry_out(TimePoint now, const StopJob& command) {
   if (verdict_) return std::string("the job has ended already");
   if (ordered_end_) return std::string("the job is being stopped already");
-  Verdict verdict;
-  verdict.exit_code = kSignalBase + SIGTERM;
-  verdict.summary = "an operator stopped the job";
+  if (auto stale = staleness(command.round)) return pass(std::move(*stale));
+  auto verdict = operators_end();
   if (!round_ && in_recovery(now)) {  // Nodes that run a round may still come back.
     ordered_end_ = std::move(verdict);
     return std::string("the job is stopped when its nodes are back, or given up");
@@ -80,10 +111,9 @@ Result<std::string> Job::carry_out(TimePoint now, const StopJob&) {
 Result<std::string> Job::carry_out(TimePoint now, const SetSizes& command) {
   if (verdict_) return fail(Errc::NotFound, "job " + id_ + " has ended");
   const Sizes sizes{command.min, command.max, sizes_.step};
-  if (const auto wrong = what_is_wrong(sizes))
+  if (auto stale = staleness(command.round)) return pass(std::move(*stale));
+  if (const auto wrong = what_is_wrong_with(sizes))
     return fail(Errc::InvalidArgument, "set the sizes of job " + id_ + ": " + *wrong);
-  if (settings_.lease == Duration::zero() && sizes.max > 1)
-    return fail(Errc::InvalidArgument, "job " + id_ + " can have one node only: it has no lease");
   const auto text = "the job may have " + range_text(sizes) + " nodes";
   if (sizes == sizes_) return text + " already";
   sizes_ = sizes;

@@ -95,6 +95,7 @@ void Job::prepare(TimePoint now, const std::string& reason, Duration left) {
   const auto deadline = now + (left > Duration::zero() ? left : kNoticePatience);
   if (running.preparing && running.preparing->deadline <= deadline) return;
   running.preparing = Preparing{deadline, reason};
+  round_->excuse();
   note("all workers are to save within " + duration_text(deadline - now) + ": " + reason);
   for (const auto& place : round_->places()) {
     const auto* member = roster_.find(place.incarnation);
@@ -119,16 +120,21 @@ void Job::release(TimePoint now, Member& member) {
     changed(now);
     return;
   }
+  roster_.change(member, [](Member& one) { one.released = true; });
+  free_claim(now, member);
+  order(member, own_verdict(member));
+}
+
+Verdict Job::own_verdict(const Member& member) const {
   Verdict verdict;
   verdict.alone = true;
-  verdict.exit_code = departure.is_plain() ? kSignalBase + departure.signal : kRequeue;
-  verdict.summary = departure.reason;
+  verdict.exit_code =
+      member.departure->is_plain() ? kSignalBase + member.departure->signal : kRequeue;
+  verdict.summary = member.departure->reason;
   verdict.attempts = attempts_;
   verdict.restarts = restarts_;
   verdict.max_restarts = settings_.max_restarts;
-  roster_.change(member, [](Member& one) { one.released = true; });
-  free_claim(now, member);
-  order(member, std::move(verdict));
+  return verdict;
 }
 
 /// The leavers' second is over: the job goes on without them.
@@ -256,6 +262,9 @@ Verdict Job::with_stuck(Verdict verdict) const {
 
 void Job::end(TimePoint now, Verdict verdict) {
   verdict.alone = false;
+  verdict.round = std::max(verdict.round, last_round_);
+  // Each of many is sent it, and all copies are there at one time.
+  if (roster_.size() > kFewMembers) shorten(verdict);
   verdict.attempts = std::max(verdict.attempts, attempts_);
   verdict.restarts = std::max(verdict.restarts, restarts_);
   verdict.max_restarts = settings_.max_restarts;
@@ -272,11 +281,17 @@ void Job::end(TimePoint now, Verdict verdict) {
 /// Once all know the verdict, or had the time: they leave, and the node that hosts the server after
 /// the others.
 bool Job::dismiss(TimePoint now, Told& told) {
-  const bool late = now >= told.patience_ends;
+  if (told.patience_ends && now >= *told.patience_ends) told.patience_ends.reset();
+  const bool late = !told.patience_ends;
   if (!told.dismissed) {
     if (roster_.counts().unseen > 0 && !late) return false;
     told.dismissed = true;
-    told.patience_ends = now + kVerdictPatience;
+    // A server that goes with its node waits for those too that are cut off and may yet come back.
+    const bool is_embedded =
+        std::any_of(roster_.members().begin(), roster_.members().end(),
+                    [](const auto& entry) { return entry.second.hello.hosts_server; });
+    told.patience_ends =
+        now + kVerdictPatience + (is_embedded ? roster_.give_away_after() : Duration::zero());
     for (auto& [incarnation, member] : roster_.members()) {
       if (member.hello.hosts_server || member.dismissed) continue;
       member.dismissed = true;
@@ -284,7 +299,11 @@ bool Job::dismiss(TimePoint now, Told& told) {
     }
     return true;
   }
-  if (roster_.counts().guests > 0 && !late) return false;
+  const auto hosts = static_cast<std::size_t>(
+      std::count_if(roster_.members().begin(), roster_.members().end(),
+                    [](const auto& entry) { return entry.second.hello.hosts_server; }));
+  const auto others = hosts > 0 ? roster_.size() - hosts : roster_.counts().guests;
+  if (others > 0 && !late) return false;
   for (auto& [incarnation, member] : roster_.members()) {
     if (!member.dismissed) send(member, Dismissal{});
     member.dismissed = true;

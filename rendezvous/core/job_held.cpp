@@ -17,6 +17,7 @@ void Job::learn(TimePoint now, Member& member, const Held& held) {
   }
   if (recovery_) recovery_->hear(member.hello.incarnation, held);
   if (held.stuck) roster_.change(member, [](Member& one) { one.stuck = true; });
+  learn_wishes(member, held.kept);
   if (!held.round) return;
   continued_ = continued_ || (!formed_ && !held.verdict);
   member.served = true;
@@ -24,11 +25,6 @@ void Job::learn(TimePoint now, Member& member, const Held& held) {
   attempts_ = std::max(attempts_, held.attempts);
   restarts_ = std::max(restarts_, held.restarts);
   any_started_ = any_started_ || held.started || held.succeeded;
-  if (held.sizes && !sizes_by_hand_) {
-    sizes_by_hand_ = true;
-    sizes_.min = held.sizes->first;
-    sizes_.max = held.sizes->second;
-  }
   if (formed_) return;  // What follows is older than what we know.
   for (const auto& machine : held.excluded) {
     offenders_.heard_of(now, machine);
@@ -36,15 +32,33 @@ void Job::learn(TimePoint now, Member& member, const Held& held) {
   }
 }
 
+/// What an operator asked for of a server before this one.
+void Job::learn_wishes(Member& member, const Keep& kept) {
+  member.kept = kept;
+  if (kept.sizes && !sizes_by_hand_) {
+    const Sizes sizes{kept.sizes->first, kept.sizes->second, sizes_.step};
+    if (!what_is_wrong_with(sizes)) {
+      sizes_by_hand_ = true;
+      sizes_ = sizes;
+    }
+  }
+  if (kept.ended && !ordered_end_ && !verdict_ && !formed_) ordered_end_ = operators_end();
+}
+
 /// Says again what the member may have missed, and takes up the round that it holds.
 void Job::resume(TimePoint now, Member& member, const Held& held) {
-  if (held.drained && !member.departure) {
+  if (member.released && !held.verdict) {  // It was told on a connection that it has lost.
+    order(member, own_verdict(member));
+    return;
+  }
+  if (held.kept.drained && !member.departure) {
     const Departure departure{.drained = true, .reason = "an operator drained the node"};
     roster_.change(member, [&](Member& one) { one.departure = departure; });
     leavers_.push_back(member.hello.incarnation);
     leaving_since_ = leaving_since_.value_or(now);
   }
   if (held.verdict && held.verdict->alone) {  // It was told to leave, and only waits for the leave.
+    if (held.round && held.empty && !verdict_) bear_witness(now, member, held);
     if (!member.departure) {
       roster_.change(
           member, [&](Member& one) { one.departure = Departure{.reason = held.verdict->summary}; });
@@ -54,10 +68,12 @@ void Job::resume(TimePoint now, Member& member, const Held& held) {
     send(member, Dismissal{});
     return;
   }
-  // An id may be used again: then what this one knows is the end of another job.
-  const bool went_on =
-      (formed_ && !continued_) || (round_ && held.round && *held.round < round_->id());
-  if (held.verdict && !verdict_ && went_on) {
+  // Without a launch tag an id may be used again: then what this one knows is the end of another
+  // job.
+  const bool is_older =
+      (formed_ && !continued_) || (round_ && held.verdict && held.verdict->round &&
+                                   *held.verdict->round < round_->id() && launch_tag_.empty());
+  if (held.verdict && !verdict_ && is_older) {
     note("node " + member.hello.name + " knows the end of an older job of this id: dismissed");
     roster_.change(member, [&](Member& one) {
       one.departure = Departure{.reason = "its job has ended"};
@@ -92,6 +108,7 @@ void Job::resume(TimePoint now, Member& member, const Held& held) {
     // never will, unless it is sent again.
     if (!round_->stop()) {
       order(member, place->assignment);
+      say_what_stands(now, member);
       return;
     }
     round_->note_stopped(*place);
@@ -102,6 +119,16 @@ void Job::resume(TimePoint now, Member& member, const Held& held) {
       fence(now, member, *place, "it runs a round of another server");
     }
     take_up(now, member, held);
+  }
+}
+
+/// What a node that leaves has seen may explain what others report.
+void Job::bear_witness(TimePoint now, Member& member, const Held& held) {
+  auto* place = round_ ? round_->find(member.hello.incarnation) : nullptr;
+  if (place == nullptr) {
+    take_up(now, member, held);
+  } else if (held.round == round_->id()) {
+    apply(now, member, *place, held);
   }
 }
 
@@ -130,7 +157,7 @@ void Job::take_up(TimePoint now, Member& member, const Held& held) {
     round_.emplace(round);
     recovered_ = true;
     master_up_ = false;
-    phase_ = Running{};
+    phase_ = Running{.preparing = {}, .spare_came = now};  // Those that came before it.
     last_round_ = round;
   }
   if (round_ && recovered_ && round_->id() == round) {
@@ -155,6 +182,7 @@ void Job::apply(TimePoint now, Member& member, Round::Place& place, const Held& 
   const bool was_stopped_here = round_->stop().has_value();
   if (!place.over()) {
     const auto round = round_->id();
+    if (held.excused) round_->excuse();
     if (held.acknowledged) on(now, member, Acknowledged{round});
     if (held.started) on(now, member, Started{round});
     if (held.succeeded) on(now, member, Succeeded{round});
@@ -179,9 +207,19 @@ void Job::apply(TimePoint now, Member& member, Round::Place& place, const Held& 
     if (was_stopped_here) send_stop(member, place);
     return;
   }
+  say_what_stands(now, member);
+}
+
+/// Beside its Assignment.
+void Job::say_what_stands(TimePoint now, const Member& member) {
   if (master_up_) order(member, MasterUp{round_->id()});
-  if (const auto* running = std::get_if<Running>(&phase_); running != nullptr && running->preparing)
+  const auto* running = std::get_if<Running>(&phase_);
+  if (running == nullptr) return;
+  if (running->preparing) {
     order(member, prepare_order(*running->preparing, member));
+  } else if (member.departure && member.departure->drained) {  // Under a server before this one.
+    prepare(now, "node " + member.hello.name + ": " + member.departure->reason, Duration::zero());
+  }
 }
 
 /// It holds a round that does not stand: the next one waits until nothing of that is left.

@@ -1,3 +1,4 @@
+#include "base/assert.hpp"
 #include "rendezvous/core/job.hpp"
 #include "rendezvous/core/secrets.hpp"
 #include "rendezvous/core/verdict.hpp"
@@ -78,9 +79,10 @@ bool Job::gather(TimePoint now, Gathering& gathering) {
     return false;
   }
   if (now < join_deadline(gathering) || sizes_.legal(seen.there)) return false;
-  Verdict verdict;
+  // That a node was lost is what its user must know; that nobody took its place is what followed.
+  auto verdict = last_loss_ ? verdict_of({*last_loss_}, 0) : Verdict{};
   verdict.exit_code = kRequeue;
-  verdict.summary = "no round formed: " + gathering_text(now);
+  verdict.summary += (last_loss_ ? "; " : "") + ("no round formed: " + gathering_text(now));
   end(now, std::move(verdict));
   return true;
 }
@@ -98,11 +100,11 @@ bool Job::run(TimePoint now, Running& running) {
   }
   if (running.preparing && (round_->still_saving() == 0 || now >= running.preparing->deadline)) {
     const auto left = round_->still_saving();
-    const auto words = left == 0
-                           ? std::string("all workers have saved")
-                           : std::to_string(left) + " of " + count_of(round_->workers(), "worker") +
-                                 " had not saved in time";
-    stop_round(now, running.preparing->reason + "; " + words, Round::StoppedFor::Change);
+    auto reason = running.preparing->reason;
+    if (left > 0)
+      reason += "; " + std::to_string(left) + " of " + count_of(round_->workers(), "worker") +
+                " had not saved in time";
+    stop_round(now, reason, Round::StoppedFor::Change);
     return true;
   }
   if (const auto at = scale_up_at(running); at && now >= *at) {
@@ -146,7 +148,6 @@ void Job::send_stop(const Member& member, const Round::Place& place) {
   if (place.over()) return;
   auto stop = *round_->stop();
   if (member.departure && member.departure->signal != 0) stop.signal = member.departure->signal;
-  stop.drained = member.departure && member.departure->drained;
   stop.blameless = round_->stopped_for() != Round::StoppedFor::Failure;
   stop.gone = round_->gone();
   order(member, std::move(stop));
@@ -174,7 +175,9 @@ void Job::conclude(TimePoint now) {
   if (cause) {
     const auto& failure = round.failures()[*cause];
     note("first cause: " + describe_failure(failure));
-    if (failure.cause != Cause::LostNode) {
+    if (failure.cause == Cause::LostNode) {
+      last_loss_ = failure;
+    } else {
       ++restarts_;
       note("charged: " + std::to_string(restarts_) + " of " +
            count_of(settings_.max_restarts, "restart"));
@@ -202,8 +205,8 @@ Presence Job::presence() const {
   const auto& counts = roster_.counts();
   Presence presence{counts.ready, counts.awaited};
   // Those that are passed over are taken when there is no other way.
-  if (presence.there < sizes_.min)
-    presence.there = std::min<std::size_t>(presence.there + counts.cooling, sizes_.min);
+  if (!sizes_.legal(presence.there))
+    presence.there = std::min<std::size_t>(presence.there + counts.cooling, sizes_.smallest());
   return presence;
 }
 
@@ -230,6 +233,7 @@ std::vector<Member*> Job::choose(std::uint32_t size) {
 }
 
 void Job::form(TimePoint now, std::uint32_t size, const std::string& reason) {
+  MUSTER_ASSERT(size > 0);
   const auto chosen = choose(size);
   std::vector<Contender> contenders;
   contenders.reserve(chosen.size());
@@ -250,7 +254,6 @@ void Job::form(TimePoint now, std::uint32_t size, const std::string& reason) {
   common.master = master_of(*chosen[ranking.order[0]], chosen.size());
   common.store_on_server = settings_.store_on_server;
   common.secret = round_secret(common_.seed++);
-  if (sizes_by_hand_) common.sizes = {sizes_.min, sizes_.max};
   common.excluded = offenders_.excluded(now);
   note("round " + std::to_string(number_) + " forms: " + count_of(common.nodes, "node") + ", " +
        count_of(common.world_size, "worker") + " (" + reason + ")");
@@ -261,6 +264,8 @@ void Job::form(TimePoint now, std::uint32_t size, const std::string& reason) {
   recovery_.reset();  // A round that may form is above all that recovery waits to hear of.
   master_up_ = false;
   not_before_.reset();
+  last_loss_.reset();
+  refused_.clear();
   last_round_ = common.round;
   phase_ = Running{};
   const auto addresses = admitted(chosen);

@@ -50,10 +50,13 @@ struct DrainNode {
 struct RestartJob {
   std::optional<RoundId> round;
 };
-struct StopJob {};
+struct StopJob {
+  std::optional<RoundId> round;
+};
 struct SetSizes {
   std::uint32_t min = 1;
   std::uint32_t max = 1;
+  std::optional<RoundId> round;
 };
 using Command = std::variant<DrainNode, RestartJob, StopJob, SetSizes>;
 

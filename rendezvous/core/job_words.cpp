@@ -56,12 +56,15 @@ void Job::tell(TimePoint now, Member& member) {
   member.told = text;
   if (std::holds_alternative<Gathering>(phase_) && Roster::is_candidate(member))
     text += countdown(now);
-  send(member, Waiting{std::move(text)});
+  std::optional<RoundId> running;
+  if (round_ && round_->find(member.hello.incarnation) == nullptr) running = round_->id();
+  send(member, Waiting{std::move(text), running});
 }
 
 std::string Job::waiting_text(TimePoint now, const Member& member) const {
-  if (member.departure)
+  if (member.departure && member.hello.hosts_server)
     return "this node leaves when the job has ended: others need the server in its process";
+  if (member.departure) return "this node leaves: " + member.departure->reason;
   if (member.stuck) return "this node is excluded: processes of it could not be killed";
   if (member.contends && member.hello.node_rank) {
     const auto holder = claims_.holder(*member.hello.node_rank);
@@ -116,15 +119,14 @@ std::string Job::gathering_text(TimePoint now) const {
   if (there > 0) text += ": " + there_text();
   text += ")";
   if (!sizes_.legal(there))
-    return "waiting for " + count_of(sizes_.min - there, "more node") + " " + text;
+    return "waiting for " + count_of(sizes_.smallest() - there, "more node") + " " + text;
   return "enough nodes are there, more may come " + text;
 }
 
 /// When the waiting ends by itself.
 std::string Job::countdown(TimePoint now) const {
   const auto& gathering = std::get<Gathering>(phase_);
-  if (waits_for_older_nodes(now))
-    return "; at most " + seconds_until(now, common_.recovery_ends);
+  if (waits_for_older_nodes(now)) return "; at most " + seconds_until(now, common_.recovery_ends);
   if (forming_deadline_)
     return "; " + seconds_until(now, *forming_deadline_) + " until the round forms";
   if (sizes_.legal(presence().there)) return {};

@@ -22,6 +22,7 @@ Rendezvous::Rendezvous(Settings settings)
   common_.seed = settings_.seed;
   common_.version = settings_.version;
   for (auto& kept : std::exchange(settings_.kept, {})) {
+    if (kept.ended.last_round) common_.epochs.hear(*kept.ended.last_round);
     archive_.keep(settings_.bound_at - kept.age, std::move(kept.ended));
   }
 }
@@ -157,6 +158,14 @@ void Rendezvous::greet(TimePoint now, Job& job, const Greeted& greeted) {
 void Rendezvous::begin(TimePoint now, const Greeted& greeted) {
   const auto& hello = greeted.hello;
   const auto& limits = settings_.limits;
+  if (settings_.only_job && hello.job != *settings_.only_job) {
+    refuse(greeted.link, hello,
+           {called(hello) + " belongs to job \"" + hello.job +
+                "\" (--rdzv-id), and this server is that of job \"" + *settings_.only_job +
+                "\" alone: give them different endpoints, or start a musterd",
+            kUsage});
+    return;
+  }
   if (jobs_.size() >= limits.jobs || nodes_ >= limits.nodes) {
     const auto limit =
         jobs_.size() >= limits.jobs ? count_of(limits.jobs, "job") : count_of(limits.nodes, "node");
@@ -164,6 +173,7 @@ void Rendezvous::begin(TimePoint now, const Greeted& greeted) {
            {called(hello) + ": this server takes at most " + limit, kOwnError});
     return;
   }
+  forget_departed(now);
   auto& job = jobs_.try_emplace(hello.job, hello.job, hello, now, common_).first->second;
   if (const auto departed = departed_.find(hello.job); departed != departed_.end()) {
     for (const auto& [incarnation, farewell] : departed->second)
@@ -269,9 +279,11 @@ void Rendezvous::on(TimePoint now, const Departed& departed) {
     found->second.part(now, departed.incarnation, departed.farewell);
     settle(now, found->first, before);
   } else if (now < common_.recovery_ends && departed_count_ < settings_.limits.nodes) {
-    auto& of_job = departed_[departed.farewell.job];
+    auto farewell = departed.farewell;
+    farewell.reason.resize(std::min(farewell.reason.size(), settings_.limits.name));
+    auto& of_job = departed_[farewell.job];
     departed_count_ +=
-        of_job.insert_or_assign(departed.incarnation, departed.farewell).second ? 1 : 0;
+        of_job.insert_or_assign(departed.incarnation, std::move(farewell)).second ? 1 : 0;
   }
 }
 
@@ -301,7 +313,14 @@ void Rendezvous::on(TimePoint now, const Ticked&) {
     settle(now, id, before);
   }
   archive_.expire(now);
-  if (now >= common_.recovery_ends) departed_.clear();
+  forget_departed(now);
+}
+
+/// Once recovery is over nobody comes any more who was with them.
+void Rendezvous::forget_departed(TimePoint now) {
+  if (now < common_.recovery_ends) return;
+  departed_.clear();
+  departed_count_ = 0;
 }
 
 /// After a job had its turn: what it wants done, when it is to be woken, whether it is over.
@@ -323,6 +342,8 @@ void Rendezvous::settle(TimePoint now, const std::string& id, std::size_t member
     }
     return;
   }
+  // What follows under its id has rounds above its own.
+  if (const auto last = job.last_round()) common_.epochs.hear(*last);
   if (job.verdict()) {
     Archive::Ended ended{job.view(now), job.launch_tag(), job.attended(), job.last_round()};
     ended.view.nodes.clear();

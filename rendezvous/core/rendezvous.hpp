@@ -36,10 +36,11 @@ class Rendezvous {
     /// For this server to be the first at its endpoint (protocol.md 6): no recovery is needed for
     /// nodes that were told of no round.
     bool first_here = false;
-    TimePoint bound_at;            ///< From when recovery is counted.
-    std::uint32_t epoch_bits = 0;  ///< Random: the lower half of this server's epochs.
-    std::uint64_t seed = 0;        ///< Of the rounds' secrets.
-    std::string version;           ///< Told in Welcome.
+    std::optional<std::string> only_job;  ///< Of an embedded server; nullopt: any.
+    TimePoint bound_at;                   ///< From when recovery is counted.
+    std::uint32_t epoch_bits = 0;         ///< Random: the lower half of this server's epochs.
+    std::uint64_t seed = 0;               ///< Of the rounds' secrets.
+    std::string version;                  ///< Told in Welcome.
     Limits limits;
     std::vector<Archive::Kept> kept{};  ///< Verdicts of a server before this one, oldest first.
   };
@@ -119,6 +120,7 @@ class Rendezvous {
   void hear_waiting(LinkId link, const AgentMessage& message);
   void tell_late(LinkId link, const Hello& hello, const Verdict& verdict);
   void refuse(LinkId link, const Hello& hello, Refusal refusal);
+  void forget_departed(TimePoint now);
   void settle(TimePoint now, const std::string& id, std::size_t members_before);
 
   Settings settings_;

@@ -66,7 +66,6 @@ void Roster::count(const Member& member, std::size_t by) {
   add(counts_.candidates, candidate);
   add(counts_.holders, member.holds.has_value());
   add(counts_.silent_holders, member.holds && !member.there);
-  add(counts_.unreleased, !member.released);
   add(counts_.unseen, !member.verdict_seen);
   add(counts_.guests, member.link && !member.hello.hosts_server);
 }

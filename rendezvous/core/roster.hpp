@@ -48,6 +48,7 @@ struct Member {
   bool verdict_seen = false;
   bool dismissed = false;
   std::string told;  ///< The last Waiting.
+  Keep kept;         ///< What it holds of an operator's wishes.
 };
 
 /// The agents that attend a job, with their leases, and how many of them are in which state. A ping
@@ -91,9 +92,8 @@ class Roster {
     std::size_t candidates = 0;  ///< All of them: there or silent, in a round or not.
     std::size_t holders = 0;     ///< Of any round.
     std::size_t silent_holders = 0;
-    std::size_t unreleased = 0;  ///< That were not told to leave.
-    std::size_t unseen = 0;      ///< That have not seen the verdict.
-    std::size_t guests = 0;      ///< Connected, and not the node that hosts the server.
+    std::size_t unseen = 0;  ///< That have not seen the verdict.
+    std::size_t guests = 0;  ///< Connected, and not the node that hosts the server.
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
 

@@ -6,6 +6,13 @@
 #include <utility>
 
 namespace muster::rendezvous {
+namespace {
+
+bool lost_a_peer(const WorkerFailure& failure) {
+  return failure.cause == Cause::PeerLoss && failure.status;
+}
+
+}  // namespace
 
 Round::Place& Round::add(Place place) {
   by_incarnation_.emplace(place.incarnation, places_.size());
@@ -79,6 +86,18 @@ bool Round::add_failure(const WorkerFailure& failure) {
   return true;
 }
 
+void Round::excuse() {
+  excused_ = true;
+  if (failures_.empty()) return;
+  for (const auto& failure : failures_) {
+    if (lost_a_peer(failure)) add_victims({{failure.rank, *failure.status}});
+  }
+  std::erase_if(failures_, lost_a_peer);
+  cause_.reset();  // What was decided came of them, or is decided again.
+  if (stop_ && failures_.empty() && stopped_for_ == StoppedFor::Failure)
+    stopped_for_ = StoppedFor::Change;
+}
+
 void Round::add_victims(const std::vector<Victim>& victims) {
   const auto room = kMostNamed - std::min(kMostNamed, victims_.size());
   const auto taken = static_cast<std::ptrdiff_t>(std::min(room, victims.size()));
@@ -88,6 +107,7 @@ void Round::add_victims(const std::vector<Victim>& victims) {
 void Round::stop(Stop stop, StoppedFor why) {
   stop_ = std::move(stop);
   stopped_for_ = why;
+  if (why != StoppedFor::Failure) excuse();
 }
 
 void Round::decide_cause() {

@@ -72,6 +72,10 @@ class Round {
   /// among them.
   bool add_failure(const WorkerFailure& failure);
   [[nodiscard]] const std::vector<WorkerFailure>& failures() const { return failures_; }
+  /// Workers were asked to save or to leave, for no failure: whoever lost a peer, or will, is a
+  /// victim of that.
+  void excuse();
+  [[nodiscard]] bool is_excused() const { return excused_; }
   void add_victims(const std::vector<Victim>& victims);
   [[nodiscard]] const std::vector<Victim>& victims() const { return victims_; }
 
@@ -109,6 +113,7 @@ class Round {
   std::vector<Incarnation> gone_;
   std::optional<Stop> stop_;
   StoppedFor stopped_for_ = StoppedFor::Failure;
+  bool excused_ = false;
   std::optional<std::size_t> cause_;  // Of failures_.
 };
 

@@ -1,5 +1,7 @@
 #include "rendezvous/core/settings.hpp"
 
+#include "base/exit_status.hpp"
+
 #include <utility>
 
 namespace muster::rendezvous {
@@ -24,6 +26,9 @@ std::string text(ScaleUp value) {
 template <class T>
 std::string text(const std::optional<T>& value) {
   return value ? text(*value) : "not set";
+}
+std::string signal_text(std::uint32_t signal) {
+  return signal == 0 ? "not set" : signal_name(static_cast<int>(signal));
 }
 std::string nnodes(const JobSettings& settings) {
   auto words = text(settings.min_nodes);
@@ -58,6 +63,8 @@ std::vector<Difference> differences(const JobSettings& first, const JobSettings&
   compare("--restart-backoff", text(first.restart_backoff), text(second.restart_backoff));
   compare("the workers' store on the endpoint's port", text(first.store_on_server),
           text(second.store_on_server));
+  compare("--preempt-signal", signal_text(first.preempt_signal),
+          signal_text(second.preempt_signal));
   // What a newer node sets and we don't know: a node that does not set it differs as well.
   auto others = first.others;
   others.insert(second.others.begin(), second.others.end());

@@ -5,9 +5,10 @@
 namespace muster::rendezvous {
 
 std::optional<std::uint32_t> Sizes::legal(std::size_t nodes) const {
-  if (nodes < min) return std::nullopt;
   const auto most = static_cast<std::uint32_t>(std::min<std::size_t>(nodes, max));
-  return std::max(min, most - most % step);
+  const auto size = most - most % step;
+  if (size < min) return std::nullopt;
+  return size;
 }
 
 std::optional<std::string> what_is_wrong(const Sizes& sizes) {
@@ -18,8 +19,7 @@ std::optional<std::string> what_is_wrong(const Sizes& sizes) {
     return "a job has at least one node, and its sizes a step of at least 1: got " + min + ":" +
            max + ":" + step;
   if (sizes.min > sizes.max) return "the minimum of " + min + " is above the maximum of " + max;
-  const auto first = (std::uint64_t{sizes.min} + sizes.step - 1) / sizes.step * sizes.step;
-  if (sizes.step > 1 && first > sizes.max)
+  if (sizes.smallest() > sizes.max)
     return "no multiple of " + step + " lies from " + min + " to " + max;
   return std::nullopt;
 }
@@ -29,8 +29,9 @@ std::string count_of(std::size_t count, const std::string& noun) {
 }
 
 std::string range_text(const Sizes& sizes) {
-  if (sizes.min == sizes.largest()) return std::to_string(sizes.min);
-  return std::to_string(sizes.min) + " to " + std::to_string(sizes.largest());
+  const auto smallest = std::to_string(sizes.smallest());
+  if (sizes.smallest() == sizes.largest()) return smallest;
+  return smallest + " to " + std::to_string(sizes.largest());
 }
 
 }  // namespace muster::rendezvous

@@ -8,7 +8,8 @@
 
 namespace muster::rendezvous {
 
-/// How many nodes a round may have: `min`, and the multiples of `step` from `min` to `max`.
+/// How many nodes a round may have: the multiples of `step` from `min` to `max`. Those that are
+/// something wrong with (what_is_wrong) have no legal size.
 struct Sizes {
   std::uint32_t min = 1;
   std::uint32_t max = 1;
@@ -17,6 +18,9 @@ struct Sizes {
 
   /// The largest legal size of at most `nodes`; nullopt: they are too few for any.
   [[nodiscard]] std::optional<std::uint32_t> legal(std::size_t nodes) const;
+  [[nodiscard]] std::uint64_t smallest() const {
+    return (std::uint64_t{min} + step - 1) / step * step;
+  }
   [[nodiscard]] std::uint32_t largest() const { return legal(max).value_or(min); }
 };
 

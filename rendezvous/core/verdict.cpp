@@ -35,6 +35,32 @@ std::size_t first_cause(const std::vector<WorkerFailure>& failures) {
   return static_cast<std::size_t>(first - failures.begin());
 }
 
+namespace {
+
+/// Keeps the end of what is longer.
+void keep_end(WorkerFailure& failure, std::size_t bytes) {
+  auto& traceback = failure.traceback;
+  if (traceback.size() > bytes) traceback.erase(0, traceback.size() - bytes);
+  auto& lines = failure.stderr_lines;
+  std::size_t kept = 0;
+  std::size_t size = 0;
+  while (kept < lines.size()) {
+    size += lines[lines.size() - 1 - kept].size() + 1;
+    if (size > bytes) break;
+    ++kept;
+  }
+  lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kept));
+}
+
+}  // namespace
+
+void shorten(Verdict& verdict) {
+  constexpr std::size_t kOfTheCause = 4096;
+  constexpr std::size_t kOfOthers = 512;
+  if (verdict.cause) keep_end(*verdict.cause, kOfTheCause);
+  for (auto& other : verdict.others) keep_end(other, kOfOthers);
+}
+
 Verdict verdict_of(const std::vector<WorkerFailure>& failures, std::size_t cause) {
   MUSTER_ASSERT(cause < failures.size());
   Verdict verdict;

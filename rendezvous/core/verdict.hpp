@@ -27,5 +27,7 @@ constexpr std::size_t kMostNamed = 64;
 
 /// The end of a job that this failure, of these, is the cause of.
 [[nodiscard]] Verdict verdict_of(const std::vector<WorkerFailure>& failures, std::size_t cause);
+/// Leaves of its evidence what is worth telling to each of very many nodes: the last few KiB.
+void shorten(Verdict& verdict);
 
 }  // namespace muster::rendezvous

@@ -482,17 +482,17 @@ TEST_CASE("what the server says that agents should keep for it is told in Hello"
   sim.join();
   auto given = sim.assignment(1);
   given.node_rank = {2};
-  given.sizes = {2, 4};
   given.excluded = {"sick"};
   sim.order(given);
-  sim.order(Stop{.round = {1, 1}, .drained = true});
+  sim.order(Keep{.sizes = std::pair{2U, 4U}, .drained = true, .ended = true});
+  sim.hear(Waiting{"a spare", RoundId{1, 7}});
   sim.drop(sim.voice);
   sim.join();
   const auto& held = sim.hellos.back().held;
   CHECK(held.node_rank == NodeRank{2});
-  CHECK(held.sizes == std::pair{2U, 4U});
+  CHECK(held.kept == Keep{.sizes = std::pair{2U, 4U}, .drained = true, .ended = true});
   CHECK(held.excluded == std::vector<std::string>{"sick"});
-  CHECK(held.drained);
+  CHECK(held.highest == RoundId{1, 7});
 }
 
 TEST_CASE("a Stop of a round that is over is answered with its end again", "[agent][attendee]") {
@@ -543,6 +543,34 @@ TEST_CASE("a launcher that is ended and holds nothing waits no longer than the s
     sim.report(Leaving{SIGINT});
     CHECK(sim.left);
   }
+}
+
+TEST_CASE("who waits for others to hear the verdict may be told to wait no longer",
+          "[agent][attendee]") {
+  AttendeeSim sim;
+  sim.join();
+  sim.report(Leaving{SIGINT});
+  Verdict own;
+  own.alone = true;
+  own.exit_code = 128 + SIGINT;
+  sim.order(own);
+  CHECK_FALSE(sim.left);
+  sim.report(Leaving{SIGINT});
+  REQUIRE(sim.left);
+  CHECK(sim.left->verdict->exit_code == 128 + SIGINT);
+}
+
+TEST_CASE("an agent that leaves in any case leaves with the verdict, when it learns it in time",
+          "[agent][attendee]") {
+  AttendeeSim sim;
+  sim.join();
+  sim.order(sim.assignment(1));
+  sim.hear(Refusal{"no", 1});
+  sim.order(Verdict{});
+  CHECK_FALSE(sim.left);
+  sim.report(Empty{{1, 1}, {}, {}});
+  REQUIRE(sim.left);
+  CHECK(sim.left->verdict);
 }
 
 TEST_CASE("a node that is preempted or drained is worth a requeue", "[agent][attendee]") {

@@ -37,7 +37,7 @@ void World::do_fault() {
   ++outcome_.faults;
   const auto lease = settings_.lease;
   auto* node = some_running_node();
-  switch (chance_.pick(17)) {
+  switch (chance_.pick(18)) {
     case 0:
       if (node != nullptr && has_workers(*node)) {
         for (std::uint32_t index = 0; index < node->workers.size(); ++index) {
@@ -48,13 +48,7 @@ void World::do_fault() {
       }
       break;
     case 1:  // The agent alone.
-      if (node == nullptr) break;
-      trace("n", node->number, ": the agent is killed");
-      node->crashed = true;
-      kill_agent(*node);
-      queue_.after(chance_.between(0ms, 5ms),
-                   [this, number = node->number] { undertake(number, now() + 10s); });
-      come_back(node->host, chance_.between(0s, 2 * lease));
+      if (node != nullptr) kill_agent_alone(*node);
       break;
     case 2:  // The keeper alone: its agent sees it, unless it is stalled, which is a known limit.
       if (node == nullptr || node->stall.on || node->stall.next > 0ns) break;
@@ -85,7 +79,9 @@ void World::do_fault() {
     case 7: {  // Several at once: a switch.
       const auto time = chance_.between(10ms, 3 * lease);
       for (auto& host : hosts_) {
-        if (chance_.one_in(2)) cut(host, time + chance_.between(0s, lease / 2));
+        const bool is_servers = &host == &hosts_[server_.host];
+        if (chance_.one_in(2) && (embedded_ || !is_servers))
+          cut(host, time + chance_.between(0s, lease / 2));
       }
       break;
     }
@@ -108,12 +104,19 @@ void World::do_fault() {
       break;
     case 11:
     case 12:
+      if (embedded_) {
+        for (auto& other : nodes_) {
+          if (other.embeds && other.agent_lives) kill_agent_alone(other);
+        }
+        break;
+      }
       crash_server();
       queue_.after(
           chance_.one_in(2) ? chance_.between(10ms, lease / 2) : chance_.between(10ms, 3 * lease),
           [this] { bind_server(); });
       break;
     case 16:  // The switch between them takes the server with it, which is back at once.
+      if (embedded_) break;
       for (auto& host : hosts_) {
         if (&host != &hosts_[server_.host] && chance_.one_in(2))
           cut(host, chance_.between(lease, 3 * lease));
@@ -140,10 +143,25 @@ void World::do_fault() {
         tell_node(*node, Attendee::Event{Attendee::Reported{Leaving{SIGTERM, chance_.one_in(2)}}});
       }
       break;
+    case 17:  // The keeper. Of a stalled agent, which would be a known limit: never.
+      if (node == nullptr || node->stall.on || node->stall.next > 0ns) break;
+      trace("n", node->number, ": the keeper stalls");
+      node->keeper_stalled_until = now() + chance_.between(1ms, 2 * lease);
+      break;
     default:
       break;
   }
   if (truth_.has_verdict()) verdict_may_be_lost();
+}
+
+/// The agent alone, and with it an embedded server.
+void World::kill_agent_alone(Node& node) {
+  trace("n", node.number, ": the agent is killed");
+  node.crashed = true;
+  kill_agent(node);
+  queue_.after(chance_.between(0ms, 5ms),
+               [this, number = node.number] { undertake(number, now() + 10s); });
+  come_back(node.host, chance_.between(0s, 2 * settings_.lease));
 }
 
 void World::crash_host(Node& node) {
@@ -168,7 +186,8 @@ void World::crash_host(Node& node) {
 void World::come_back(std::size_t host, Duration after) {
   if (!chance_.one_in(2)) return;
   queue_.after(after, [this, host] {
-    if (truth_.has_verdict() || !hosts_[host].up || nodes_.size() >= 9) return;
+    const bool is_servers = embedded_ && host == server_.host;
+    if (truth_.has_verdict() || !hosts_[host].up || (nodes_.size() >= 9 && !is_servers)) return;
     start_node(add_node(host));
   });
 }
@@ -178,7 +197,7 @@ void World::cut(Host& host, Duration time) {
   trace("host ", &host - hosts_.data(), " is cut off for ",
         std::chrono::duration<double>(time).count(), " s, direction ", direction);
   for (auto& node : nodes_) {
-    if (&hosts_[node.host] == &host)
+    if (&hosts_[node.host] == &host || &hosts_[server_.host] == &host)
       node.troubled_until = std::max(node.troubled_until, now() + time);
   }
   if (direction != 1) host.out_cut_until = std::max(host.out_cut_until, now() + time);
@@ -186,9 +205,11 @@ void World::cut(Host& host, Duration time) {
 }
 
 void World::stall_node(Node& node, Duration time) {
+  if (keeper_is_stalled(node)) return;  // Both at once are a known limit.
   trace("n", node.number, " stalls for ", std::chrono::duration<double>(time).count(), " s");
   node.stall.on = true;
   node.troubled_until = std::max(node.troubled_until, now() + time);
+  if (node.embeds && server_.core != nullptr && !server_.stall.on) stall_server(time);
   queue_.after(time, [this, number = node.number] {
     auto& stalled = nodes_[number];
     stalled.stall.on = false;
@@ -235,7 +256,7 @@ void World::quieten() {
   for (auto& host : hosts_) host.out_cut_until = host.in_cut_until = now();
   for (auto& node : nodes_) node.stall.next = 0ns;
   server_.stall.next = 0ns;
-  bind_server();
+  if (!embedded_) bind_server();
 }
 
 /// The verdict is known to no server, and every agent that knows it was hit by a fault, or has
@@ -246,7 +267,7 @@ void World::verdict_may_be_lost() {
   const bool known = std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& node) {
     const bool stays = node.agent_lives || (planted(Planted::VerdictAndOut) && !node.crashed);
     return stays && node.knows_verdict && !node.stall.on && node.stall.next == 0ns &&
-           !is_cut(hosts_[node.host]) &&
+           !is_cut(node) &&
            (server_.core == nullptr || *node.knows_verdict + patience > now() + 500ms);
   });
   if (known) return;

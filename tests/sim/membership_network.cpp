@@ -17,20 +17,35 @@ TimePoint World::passage(TimePoint last, TimePoint cut_until) {
   return std::max(arrival, last);
 }
 
-bool World::is_cut(const Host& host) const {
-  return !host.up || now() < host.out_cut_until || now() < host.in_cut_until;
+/// On the server's own machine there is nothing to cut.
+bool World::is_local(const Node& node) const { return node.host == server_.host; }
+
+/// Both ends may be cut off: what the node sends waits until then.
+TimePoint World::out_cut_of(const Node& node) const {
+  if (is_local(node)) return {};
+  return std::max(hosts_[node.host].out_cut_until, hosts_[server_.host].in_cut_until);
+}
+
+TimePoint World::in_cut_of(const Node& node) const {
+  if (is_local(node)) return {};
+  return std::max(hosts_[node.host].in_cut_until, hosts_[server_.host].out_cut_until);
+}
+
+bool World::is_cut(const Node& node) const {
+  return !hosts_[node.host].up || !hosts_[server_.host].up || now() < out_cut_of(node) ||
+         now() < in_cut_of(node);
 }
 
 void World::dial(std::size_t number, Attendee::Line line, TimePoint patience_ends) {
   auto& node = nodes_[number];
   if (!node.agent_lives || node.links[line.value] != 0) return;  // Hung up meanwhile.
-  const auto& host = hosts_[node.host];
-  if (is_cut(host)) {
+  if (is_cut(node)) {
     if (now() >= patience_ends) {
       tell_node(node, Attendee::Event{Attendee::Dropped{line, "connection timed out"}});
       return;
     }
-    const auto heals = std::max(host.out_cut_until, host.in_cut_until) + 1ms;
+    const auto heals =
+        hosts_[server_.host].up ? std::max(out_cut_of(node), in_cut_of(node)) + 1ms : patience_ends;
     queue_.at(std::min(heals, patience_ends),
               [this, number, line, patience_ends] { dial(number, line, patience_ends); });
     return;
@@ -52,7 +67,7 @@ void World::dial(std::size_t number, Attendee::Line line, TimePoint patience_end
 void World::send_to_server(std::size_t id, AgentMessage message) {
   auto& link = links_[id];
   if (!link.agent_open) return;
-  link.to_server = passage(link.to_server, hosts_[nodes_[link.node].host].out_cut_until);
+  link.to_server = passage(link.to_server, out_cut_of(nodes_[link.node]));
   queue_.at(link.to_server,
             [this, id, message = std::move(message)] { arrive_at_server(id, message); });
 }
@@ -61,10 +76,9 @@ void World::arrive_at_server(std::size_t id, const AgentMessage& message) {
   auto& link = links_[id];
   if (link.lossy || !link.server_open || server_.core == nullptr || link.server != server_.instance)
     return;
-  auto& host = hosts_[nodes_[link.node].host];
-  if (now() < host.out_cut_until) {  // The cut began meanwhile.
-    link.to_server = std::max(link.to_server, host.out_cut_until);
-    queue_.at(host.out_cut_until, [this, id, message] { arrive_at_server(id, message); });
+  if (const auto heals = out_cut_of(nodes_[link.node]); now() < heals) {  // It began meanwhile.
+    link.to_server = std::max(link.to_server, heals);
+    queue_.at(heals, [this, id, message] { arrive_at_server(id, message); });
     return;
   }
   const auto* report = std::get_if<Report>(&message);
@@ -83,7 +97,7 @@ void World::arrive_at_server(std::size_t id, const AgentMessage& message) {
 void World::send_to_agent(std::size_t id, ServerMessage message) {
   auto& link = links_[id];
   if (!link.server_open) return;
-  link.to_agent = passage(link.to_agent, hosts_[nodes_[link.node].host].in_cut_until);
+  link.to_agent = passage(link.to_agent, in_cut_of(nodes_[link.node]));
   queue_.at(link.to_agent,
             [this, id, message = std::move(message)] { arrive_at_agent(id, message); });
 }
@@ -93,8 +107,7 @@ void World::arrive_at_agent(std::size_t id, const ServerMessage& message) {
   auto& node = nodes_[link.node];
   const bool heard = link.agent_open || planted(Planted::OrdersFromAnyConnection);
   if (link.lossy || !heard || !node.agent_lives || !hosts_[node.host].up) return;
-  if (now() < hosts_[node.host].in_cut_until) {
-    const auto heals = hosts_[node.host].in_cut_until;
+  if (const auto heals = in_cut_of(node); now() < heals) {
     link.to_agent = std::max(link.to_agent, heals);
     queue_.at(heals, [this, id, message] { arrive_at_agent(id, message); });
     return;
@@ -125,7 +138,7 @@ void World::close_from_agent(std::size_t id) {
   auto& link = links_[id];
   if (!std::exchange(link.agent_open, false)) return;
   if (!hosts_[nodes_[link.node].host].up) return;  // Silence.
-  link.to_server = passage(link.to_server, hosts_[nodes_[link.node].host].out_cut_until);
+  link.to_server = passage(link.to_server, out_cut_of(nodes_[link.node]));
   queue_.at(link.to_server, [this, id] {
     auto& closed = links_[id];
     if (!closed.server_open || server_.core == nullptr || closed.server != server_.instance) return;
@@ -137,7 +150,7 @@ void World::close_from_agent(std::size_t id) {
 void World::close_from_server(std::size_t id, const std::string& why) {
   auto& link = links_[id];
   if (!std::exchange(link.server_open, false) || !link.agent_open) return;
-  link.to_agent = passage(link.to_agent, hosts_[nodes_[link.node].host].in_cut_until);
+  link.to_agent = passage(link.to_agent, in_cut_of(nodes_[link.node]));
   queue_.at(link.to_agent, [this, id, why] {
     auto& closed = links_[id];
     auto& node = nodes_[closed.node];
@@ -183,7 +196,7 @@ void World::say_farewell(std::size_t number, std::optional<RoundId> round, TimeP
     finish(node);
     return;
   }
-  if (!is_cut(hosts_[node.host]) && server_.core != nullptr) {
+  if (!is_cut(node) && server_.core != nullptr) {
     queue_.after(latency(), [this, number, round] {
       if (server_.core == nullptr) return;
       const auto id = farewell_links_++;

@@ -20,6 +20,7 @@ void World::start_node(std::size_t number) {
   if (!hosts_[node.host].up || (truth_.has_verdict() && launch_tag_.empty())) return;
   trace("n", number, " starts on host ", node.host);
   node.agent_lives = true;
+  if (node.embeds) bind_server();
   for (auto& action : node.attendee.start(clock_of(node)))
     node.todo.emplace_back(std::move(action));
   run_node(node);
@@ -51,7 +52,7 @@ void World::run_node(Node& node) {
     if (node.stall.next > 0ns && (index == kAttendeeAction || index == kGroupAction) &&
         (spawns || !node.stall.at_spawn)) {
       stall_node(node, std::exchange(node.stall.next, 0ns));
-      break;
+      if (node.stall.on) break;
     }
     const auto deed = std::move(node.todo.front());
     node.todo.pop_front();
@@ -209,7 +210,8 @@ void World::act(Node& node, const Attendee::Leave& leave) {
     truth_.breaks("an agent left while its workers ran");
   node.left = leave;
   if (leave.verdict) truth_.verdict_told(*leave.verdict);
-  if (!leave.verdict && !node.signalled && !truth_.is_verdict_lost())
+  const bool is_orphan = embedded_ && server_.core == nullptr;
+  if (!leave.verdict && !node.signalled && !truth_.is_verdict_lost() && !is_orphan)
     truth_.breaks("n" + std::to_string(node.number) + " left without a verdict: " + leave.message);
   kill_agent(node);
   say_farewell(node.number, node.attendee.holds(), now() + 2s);
@@ -239,11 +241,11 @@ void World::knock(std::size_t number, RoundId round) {
   auto& node = nodes_[number];
   if (!node.agent_lives || !node.knocking || node.knocking->round != round) return;
   const auto master = std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& other) {
-    return other.agent_lives && other.hosts_store == round && !is_cut(hosts_[other.host]);
+    return other.agent_lives && other.hosts_store == round && !is_cut(other);
   });
-  const bool hosted =
-      node.knocking->store_on_server ? server_.core != nullptr : master != nodes_.end();
-  if (hosted && !is_cut(hosts_[node.host])) {
+  const bool hosted = node.knocking->store_on_server ? server_.core != nullptr && server_.store_open
+                                                     : master != nodes_.end();
+  if (hosted && !is_cut(node)) {
     node.knocking.reset();
     tell_node(node, WorkerGroup::Event{WorkerGroup::KnockHeard{}});
     return;
@@ -272,9 +274,13 @@ void World::act(Node& node, const WorkerGroup::Spawn& spawn) {
 void World::act(Node& node, const WorkerGroup::Signal& signal) {
   if (signal.index >= node.workers.size()) return;
   auto& worker = node.workers[signal.index];
-  if (worker.serial == 0 || !worker.runs || worker.asked != 0) return;
+  if (worker.serial == 0 || !worker.runs || worker.asked == signal.signal) return;
   worker.asked = signal.signal;
   if (!worker.obeys) return;
+  if (signal.signal == preempt_signal_ && chance_.one_in(3)) {  // It saves, and trains on.
+    worker.asked = 0;
+    return;
+  }
   // Some save a checkpoint first, and exit with 0.
   const ExitStatus status = chance_.one_in(3) ? ExitStatus{} : ExitStatus{.signal = signal.signal};
   queue_.after(chance_.between(1ms, 2s),
@@ -320,6 +326,10 @@ bool World::page_is_over(const Node& node) const {
 void World::guard(std::size_t number) {
   auto& node = nodes_[number];
   if (!node.keeper_lives || node.over || !hosts_[node.host].up) return;
+  if (keeper_is_stalled(node)) {
+    queue_.at(node.keeper_stalled_until, [this, number] { guard(number); });
+    return;
+  }
   if (!page_is_over(node)) {
     if (planted(Planted::GraceAtLeaseEnd) || planted(Planted::KeeperJudgesByTick))
       queue_.after(settings_.lease / 10, [this, number, page = node.page] {
@@ -343,13 +353,22 @@ void World::kill_agent(Node& node) {
   for (const auto link : node.links) {
     if (link != 0 && link != kNoLink) close_from_agent(link);
   }
+  if (node.embeds) crash_server();
 }
 
 /// Whoever is left of keeper and agent ends the tree, and says farewell when it is empty.
 void World::undertake(std::size_t number, TimePoint until) {
   auto& node = nodes_[number];
   if (!hosts_[node.host].up) return;
-  kill_tree(node);
+  if (planted(Planted::KeeperIsTheAgentsChild)) {  // The orphans climbed past it: it sees none.
+    say_farewell(number, node.attendee.holds(), now() + 2s);
+    return;
+  }
+  kill_tree(node);  // A stalled keeper does not; the parent-death signal does.
+  if (node.keeper_lives && keeper_is_stalled(node)) {
+    queue_.at(node.keeper_stalled_until, [this, number] { undertake(number, now() + 10s); });
+    return;
+  }
   if (!has_workers(node)) {
     say_farewell(number, node.attendee.holds(), now() + 2s);
   } else if (now() >= until) {

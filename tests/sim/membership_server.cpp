@@ -1,5 +1,7 @@
 #include "tests/sim/membership_world.hpp"
 
+#include <algorithm>
+
 // The rendezvous server's process: it may die, come back, and stall between its clock and its
 // deeds.
 namespace muster::sim {
@@ -33,6 +35,7 @@ void World::bind_server() {
   server_.core = std::make_unique<Rendezvous>(settings);
   server_.bound_at = now();
   server_.knows_verdict = false;
+  server_.store_open = false;
   server_.known.clear();
   server_.farewells.clear();
   server_.failed_rounds.clear();
@@ -50,7 +53,7 @@ void World::crash_server() {
   server_.todo.clear();
   server_.stall = {};
   for (std::size_t id = 0; id < links_.size(); ++id) {
-    if (links_[id].server_open && links_[id].agent_open)
+    if (links_[id].server_open && links_[id].agent_open && hosts_[server_.host].up)
       close_from_server(id, "connection reset by peer");
     links_[id].server_open = false;
   }
@@ -102,8 +105,11 @@ void World::step_server(const Rendezvous::Event& event) {
 
   // Without a launch tag, nodes begin another job when one has ended, unless they were in a round
   // that this server knows of.
-  const auto is_of_another_job = [this](std::size_t node) {
-    return truth_.has_verdict() && launch_tag_.empty() &&
+  const bool ends_now = std::any_of(actions.begin(), actions.end(), [](const auto& action) {
+    return std::holds_alternative<Rendezvous::Ended>(action);
+  });
+  const auto is_of_another_job = [this, ends_now](std::size_t node) {
+    return (truth_.has_verdict() || ends_now) && launch_tag_.empty() &&
            (!nodes_[node].served || server_.instance > 1);
   };
   std::vector<Truth::Place> places;
@@ -175,6 +181,9 @@ void World::stall_server(Duration time) {
   trace("server stalls for ", std::chrono::duration<double>(time).count(), " s");
   server_.stall.on = true;
   server_.stalled_until = now() + time;
+  for (auto& node : nodes_) {  // One process is one thread.
+    if (node.embeds && node.agent_lives && !node.stall.on) stall_node(node, time);
+  }
   queue_.after(time, [this, instance = server_.instance] {
     if (instance != server_.instance || server_.core == nullptr) return;
     server_.stall.on = false;
@@ -186,8 +195,8 @@ void World::stall_server(Duration time) {
 void World::act(const Rendezvous::Send& send) {
   if (trace_ != nullptr) {
     const auto* directive = std::get_if<Directive>(&send.message);
-    static constexpr const char* kOrders[] = {"Assignment", "Stop", "Verdict", "Prepare",
-                                              "MasterUp"};
+    static constexpr const char* kOrders[] = {"Assignment", "Stop",     "Verdict",
+                                              "Prepare",    "MasterUp", "Keep"};
     const auto node = links_[send.link.value].node;
     if (directive != nullptr) {
       trace("server -> n", node, ": ", kOrders[directive->order.index()]);
@@ -203,13 +212,21 @@ void World::act(const Rendezvous::Send& send) {
   const auto* directive = std::get_if<Directive>(&send.message);
   if (quiet_ || directive == nullptr || !std::holds_alternative<Verdict>(directive->order)) return;
   if (!std::exchange(dies_of_the_verdict_, false)) return;
+  if (embedded_) {
+    queue_.after(chance_.between(0ms, 2ms), [this] {
+      for (auto& node : nodes_) {
+        if (node.embeds && node.agent_lives) kill_agent_alone(node);
+      }
+    });
+    return;
+  }
   queue_.after(chance_.between(0ms, 2ms), [this] { crash_server(); });
   queue_.after(chance_.between(10ms, settings_.lease / 2), [this] { bind_server(); });
 }
 
 void World::act(const Rendezvous::Acknowledge& acknowledge) {
   const auto node = farewell_of_.at(acknowledge.link.value);
-  if (!is_cut(hosts_[nodes_[node].host])) acknowledged_.insert(node);
+  if (!is_cut(nodes_[node])) acknowledged_.insert(node);
   see_whether_survivors_are_told();
 }
 
@@ -223,9 +240,9 @@ void World::act(const Rendezvous::Answer& answer) {
 
 void World::act(const Rendezvous::Note& note) { trace("server: ", note.text); }
 
-void World::act(const Rendezvous::OpenStore&) {}
+void World::act(const Rendezvous::OpenStore&) { server_.store_open = true; }
 
-void World::act(const Rendezvous::CloseStore&) {}
+void World::act(const Rendezvous::CloseStore&) { server_.store_open = false; }
 
 void World::act(const Rendezvous::Ended& ended) {
   trace("server: ended with ", ended.verdict.exit_code);

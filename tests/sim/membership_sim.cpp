@@ -3,6 +3,7 @@
 #include "tests/sim/membership_world.hpp"
 
 #include <algorithm>
+#include <csignal>
 
 namespace muster::sim {
 using namespace std::chrono_literals;
@@ -10,7 +11,7 @@ namespace {
 
 /// After the faults stopped every wait ends within this: recovery, the join, cool-downs, the rounds
 /// that follow one another.
-constexpr Duration kPatience = 400s;
+constexpr Duration kPatience = 600s;
 
 }  // namespace
 
@@ -23,7 +24,7 @@ World::World(std::uint64_t seed, Planted planted, std::ostream* trace)
   settings_.max_nodes = settings_.min_nodes + chance_.pick(nodes - settings_.min_nodes + 2);
   settings_.max_restarts = truth_.budget();
   settings_.lease = kLeases[chance_.pick(4)];
-  settings_.join_timeout = 60s;
+  settings_.join_timeout = 100s;
   if (chance_.one_in(4)) settings_.last_call = 2s;
   if (chance_.one_in(4)) settings_.prefer = nodes;
   if (chance_.one_in(5)) settings_.scale_up = ScaleUp::Never;
@@ -35,15 +36,22 @@ World::World(std::uint64_t seed, Planted planted, std::ostream* trace)
   spiky_ = chance_.one_in(4);
   quiet_at_ = TimePoint{} + chance_.between(2s, 8 * settings_.lease + 10s);
 
+  embedded_ = chance_.one_in(3);
+  settings_.store_on_server = chance_.one_in(4);
+  if (chance_.one_in(2)) preempt_signal_ = SIGUSR1;
+  settings_.preempt_signal = static_cast<std::uint32_t>(preempt_signal_);
   server_.host = add_host();
   const auto together = chance_.one_in(2) ? 0s : 3s;
   for (std::uint32_t node = 0; node < nodes; ++node) {
     // Sometimes several launchers share a machine.
-    const bool shares = node > 0 && chance_.one_in(8);
-    const auto number = add_node(shares ? hosts_.size() - 1 : add_host());
+    const bool shares = node > 1 && chance_.one_in(8);
+    const bool on_servers = node == 0 && embedded_;
+    const auto number = add_node(on_servers ? server_.host
+                                 : shares   ? hosts_.size() - 1
+                                            : add_host());
     queue_.after(chance_.between(0s, together), [this, number] { start_node(number); });
   }
-  queue_.after(chance_.between(0s, together), [this] { bind_server(); });
+  if (!embedded_) queue_.after(chance_.between(0s, together), [this] { bind_server(); });
   dies_of_the_verdict_ = chance_.one_in(4);
   plan_faults();
 }
@@ -72,10 +80,14 @@ std::size_t World::add_node(std::size_t host) {
   settings.hello.settings = settings_;
   settings.server = "server:29400";
   settings.seed = chance_();
-  const WorkerGroup::Settings group{.workers = settings.hello.slots, .grace = grace_};
+  const bool embeds = embedded_ && host == server_.host;
+  settings.hello.hosts_server = embeds;
+  const WorkerGroup::Settings group{
+      .workers = settings.hello.slots, .grace = grace_, .preempt_signal = preempt_signal_};
   auto& node = nodes_.emplace_back(std::move(settings), group);
   node.number = number;
   node.host = host;
+  node.embeds = embeds;
   node.incarnation = {"incarnation " + std::to_string(number)};
   return number;
 }

@@ -28,6 +28,7 @@ enum class Planted {
   VerdictAndOut,
   IdFreeAtOnce,
   FarewellOfTheKnownOnly,
+  KeeperIsTheAgentsChild,
 };
 
 struct Outcome {

@@ -47,7 +47,10 @@ void World::begin(Node& node, std::uint32_t index, const Assignment& assignment)
 /// Its work is done, unless it waits for a peer that is not there.
 void World::train(std::size_t number, std::uint32_t index, std::uint64_t serial) {
   const auto* worker = find_worker(number, index, serial);
-  if (worker == nullptr || !worker->runs || worker->asked != 0) return;
+  const auto asked_to_end = [this](const Worker& one) {
+    return one.asked != 0 && (one.asked != preempt_signal_ || one.obeys);
+  };
+  if (worker == nullptr || !worker->runs || asked_to_end(*worker)) return;
   if (!truth_.is_complete(worker->round)) {
     queue_.after(1s, [this, number, index, serial] { train(number, index, serial); });
     return;
@@ -58,7 +61,8 @@ void World::train(std::size_t number, std::uint32_t index, std::uint64_t serial)
 
 void World::fail_by_itself(Node& node, std::uint32_t index) {
   const auto& worker = node.workers[index];
-  if (worker.asked == 0) truth_.worker_failed(worker.round);
+  // One that was asked to save only may fail of its own, one that was asked to end does as told.
+  if (worker.asked == 0 || worker.asked == preempt_signal_) truth_.worker_failed(worker.round);
   const bool crash = chance_.one_in(2);
   trace("n", node.number, ": rank ", worker.rank, " fails by itself");
   end_worker(node, index, crash ? ExitStatus{.signal = SIGSEGV} : ExitStatus{.code = 3},

@@ -24,7 +24,8 @@ using agent::WorkerGroup;
 using rendezvous::LinkId;
 using rendezvous::Rendezvous;
 
-/// The state of one schedule. Its parts: the network (membership_network.cpp), the server
+/// The state of one schedule: with a standing server, or one that is embedded in a node's launcher
+/// and lives and dies with that. Its parts: the network (membership_network.cpp), the server
 /// (membership_server.cpp), the nodes (membership_node.cpp) with their workers
 /// (membership_workers.cpp), and what goes wrong (membership_faults.cpp).
 class World {
@@ -87,9 +88,11 @@ class World {
     std::deque<Deed> inbox;          // From outside.
     std::optional<TimePoint> armed;  // True time of the next look at the clock.
     std::optional<TimePoint> page;   // The keeper's page: by the host's clock.
-    TimePoint last_deed;             // By the host's clock: an agent's tick, for a planted fault.
-    bool lease_was_good = false;     // When the last step was decided, for a planted fault.
+    TimePoint keeper_stalled_until{};
+    TimePoint last_deed;          // By the host's clock: an agent's tick, for a planted fault.
+    bool lease_was_good = false;  // When the last step was decided, for a planted fault.
     std::uint64_t newest_ping = 0;
+    bool embeds = false;  // The server is in its process.
     std::vector<Worker> workers;
     std::vector<std::size_t> links;  // By line.
     std::optional<Assignment> knocking;
@@ -131,6 +134,7 @@ class World {
     TimePoint ticked_at{};
     unsigned ticks = 0;    // Then.
     TimePoint bound_at{};  // True time.
+    bool store_open = false;
     bool knows_verdict = false;
     std::map<Incarnation, TimePoint> known;  // Greeted here, and when first.
     std::set<Incarnation> farewells;
@@ -156,7 +160,10 @@ class World {
   void reset(std::size_t link);
   void lose(std::size_t link);
   void say_farewell(std::size_t node, std::optional<RoundId> round, TimePoint until);
-  bool is_cut(const Host& host) const;
+  bool is_local(const Node& node) const;
+  TimePoint out_cut_of(const Node& node) const;
+  TimePoint in_cut_of(const Node& node) const;
+  bool is_cut(const Node& node) const;
 
   // The server.
   void bind_server();
@@ -209,6 +216,7 @@ class World {
   void knock(std::size_t number, RoundId round);
   void grant_grace(Node& node);
   bool page_is_over(const Node& node) const;
+  bool keeper_is_stalled(const Node& node) const { return now() < node.keeper_stalled_until; }
   void guard(std::size_t number);
   void kill_agent(Node& node);
   void undertake(std::size_t number, TimePoint until);
@@ -228,6 +236,7 @@ class World {
   void plan_faults();
   void do_fault();
   void quieten();
+  void kill_agent_alone(Node& node);
   void crash_host(Node& node);
   void come_back(std::size_t host, Duration after);
   void cut(Host& host, Duration time);
@@ -257,8 +266,10 @@ class World {
   std::string launch_tag_;
   Duration work_{};  // Of one round, when nothing goes wrong.
   Duration grace_{};
-  bool spiky_ = false;    // Some messages take very long.
-  TimePoint quiet_at_{};  // Faults stop.
+  int preempt_signal_ = 0;
+  bool embedded_ = false;  // The server is in the process of the launcher on its host.
+  bool spiky_ = false;     // Some messages take very long.
+  TimePoint quiet_at_{};   // Faults stop.
   bool quiet_ = false;
   Truth truth_;
   std::vector<Host> hosts_;

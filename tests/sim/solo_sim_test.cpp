@@ -113,6 +113,7 @@ class SoloSim {
   void obey(const Verdict& verdict) { verdict_ = verdict; }
   void obey(const Prepare&) {}
   void obey(const MasterUp&) {}
+  void obey(const Keep&) {}
 
   void feed(WorkerGroup::Event event) {
     pending_.push_back(std::move(event));

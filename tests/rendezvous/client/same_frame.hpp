@@ -19,8 +19,8 @@ inline auto fields(const Victim& x) {
   return std::tie(a, b);
 }
 inline auto fields(const Verdict& x) {
-  const auto& [a, b, c, d, e, f, g, h, i] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i);
+  const auto& [a, b, c, d, e, f, g, h, i, j] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j);
 }
 inline bool operator==(const WorkerFailure& x, const WorkerFailure& y) {
   return fields(x) == fields(y);
@@ -71,24 +71,35 @@ inline auto fields(const Saving& x) {
   const auto& [a, b] = x;
   return std::tie(a, b);
 }
+inline auto fields(const StoreRefused& x) {
+  const auto& [a, b] = x;
+  return std::tie(a, b);
+}
 inline auto fields(const Farewell& x) {
   const auto& [a, b, c, d, e] = x;
   return std::tie(a, b, c, d, e);
 }
 inline auto fields(const Assignment& x) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q);
 }
 inline auto fields(const Stop& x) {
-  const auto& [a, b, c, d, e, f, g] = x;
-  return std::tie(a, b, c, d, e, f, g);
+  const auto& [a, b, c, d, e, f] = x;
+  return std::tie(a, b, c, d, e, f);
 }
 inline auto fields(const Prepare& x) {
   const auto& [a, b, c] = x;
   return std::tie(a, b, c);
 }
 inline auto fields(const MasterUp& x) { return std::tie(x.round); }
-inline auto fields(const Waiting& x) { return std::tie(x.text); }
+inline auto fields(const Keep& x) {
+  const auto& [a, b, c] = x;
+  return std::tie(a, b, c);
+}
+inline auto fields(const Waiting& x) {
+  const auto& [a, b] = x;
+  return std::tie(a, b);
+}
 inline auto fields(const Pong& x) {
   const auto& [a, b] = x;
   return std::tie(a, b);

@@ -31,10 +31,7 @@ std::string SampleFrames::name(std::size_t least) { return bytes(least, kMaxName
 
 std::string SampleFrames::text() { return bytes(0, 3000); }
 
-RoundId SampleFrames::round() {
-  constexpr auto kAny = std::numeric_limits<std::uint64_t>::max();
-  return {.epoch = number(kAny), .number = number(kAny)};
-}
+RoundId SampleFrames::round() { return {.epoch = number(kMaxEpoch), .number = number(kMaxRound)}; }
 
 Endpoint SampleFrames::endpoint() {
   return {.host = name(), .port = static_cast<std::uint16_t>(number(65535))};
@@ -81,6 +78,7 @@ JobSettings SampleFrames::settings() {
   result.scale_up = static_cast<ScaleUp>(number(2));
   result.restart_backoff = duration();
   result.store_on_server = coin();
+  result.preempt_signal = static_cast<std::uint32_t>(number(64));
   for (auto count = number(5); count > 0; --count) result.others["x" + bytes(0, 20)] = name();
   return result;
 }
@@ -102,6 +100,17 @@ WorkerFailure SampleFrames::failure() {
   return result;
 }
 
+Keep SampleFrames::keep() {
+  Keep result;
+  if (coin()) {
+    const auto max = 1 + number(kMaxNodes - 1);
+    result.sizes.emplace(1 + number(max - 1), max);
+  }
+  result.drained = coin();
+  result.ended = coin();
+  return result;
+}
+
 Held SampleFrames::held() {
   Held result;
   if (coin()) result.round = round();
@@ -114,14 +123,13 @@ Held SampleFrames::held() {
   result.attempts = static_cast<std::uint32_t>(number(UINT32_MAX));
   result.restarts = static_cast<std::uint32_t>(number(UINT32_MAX));
   result.gone = incarnations();
-  result.drained = coin();
-  result.stuck = coin();
-  if (coin()) result.sizes.emplace(number(UINT32_MAX), number(UINT32_MAX));
+  result.kept = keep();
   result.node_rank = {static_cast<std::uint32_t>(number(UINT32_MAX))};
   result.excluded = names(50);
   if (coin()) result.verdict = verdict();
   result.acknowledged = coin();
   result.stopped = coin();
+  result.excused = coin();
   result.stuck = coin();
   for (auto count = number(5); count > 0; --count) result.failures.push_back(failure());
   result.victims = victims();
@@ -179,7 +187,6 @@ Assignment SampleFrames::assignment() {
   result.store_on_server = coin();
   result.secret = name();
   result.admitted = names(1000);
-  if (coin()) result.sizes.emplace(number(UINT32_MAX), number(UINT32_MAX));
   result.excluded = names(50);
   return result;
 }
@@ -195,6 +202,7 @@ Verdict SampleFrames::verdict() {
   result.restarts = static_cast<std::uint32_t>(number(UINT32_MAX));
   result.max_restarts = static_cast<std::uint32_t>(number(UINT32_MAX));
   result.alone = coin();
+  if (coin()) result.round = round();
   return result;
 }
 
@@ -224,6 +232,7 @@ std::vector<std::pair<std::string, ClientFrame>> SampleFrames::client() {
   report("verdict_seen", VerdictSeen{});
   report("notice", Notice{text(), duration()});
   report("saving", Saving{round(), small()});
+  report("store_refused", StoreRefused{round(), name()});
   return frames;
 }
 
@@ -247,13 +256,15 @@ std::vector<std::pair<std::string, ServerFrame>> SampleFrames::server() {
   stop.reason = text();
   stop.keep = coin();
   stop.gone = incarnations();
-  stop.drained = coin();
   stop.blameless = coin();
   order("stop", std::move(stop));
   order("verdict", verdict());
   order("prepare", Prepare{round(), text(), duration()});
   order("master_up", MasterUp{round()});
-  frames.emplace_back("waiting", ServerMessage(Waiting{text()}));
+  order("keep", keep());
+  Waiting waiting{text(), {}};
+  if (coin()) waiting.round = round();
+  frames.emplace_back("waiting", ServerMessage(std::move(waiting)));
   frames.emplace_back("dismissal", ServerMessage(Dismissal{}));
   return frames;
 }

@@ -36,6 +36,7 @@ class SampleFrames {
   std::vector<muster::Victim> victims();
   muster::JobSettings settings();
   muster::WorkerFailure failure();
+  muster::Keep keep();
   muster::Held held();
   muster::Assignment assignment();
   muster::Verdict verdict();

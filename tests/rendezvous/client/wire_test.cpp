@@ -211,6 +211,17 @@ TEST_CASE("what breaks a limit is refused, and the field is named", "[wire]") {
             setting->set_value(bad);
           }) == std::string("setting 'join-timeout' can't have the value '") + bad + "'");
   }
+  CHECK(client_error([&](auto& f) {
+          good_hello(f)->mutable_held()->mutable_highest()->set_epoch(UINT64_MAX);
+        }) == "round.epoch is 18446744073709551615, which is not from 0 to 9223372036854775807");
+  CHECK(client_error([&](auto& f) {
+          f.mutable_parting()->mutable_farewell()->mutable_round()->set_number(UINT64_MAX);
+        }) == "round.number is 18446744073709551615, which is not from 0 to 4611686018427387903");
+  CHECK(client_error([&](auto& f) {
+          auto* const sizes = good_hello(f)->mutable_held()->mutable_kept()->mutable_sizes();
+          sizes->set_min(3);
+          sizes->set_max(2);
+        }) == "keep.sizes.min is 3, which is not from 1 to 2");
   CHECK(client_error([&](auto& f) { f.mutable_open()->set_nonce("short"); }) ==
         "open.nonce is shorter than 16");
   CHECK(client_error([&](auto& f) { f.mutable_leaving()->set_signal(-1); }) ==

@@ -93,10 +93,10 @@ TEST_CASE("only legal sizes form, and the rest are spares", "[rendezvous][formin
   CHECK(sim["c"].waits.back().find("runs with 2 nodes") != std::string::npos);
 }
 
-TEST_CASE("legal sizes are min and the multiples of the step", "[rendezvous][forming]") {
+TEST_CASE("legal sizes are the multiples of the step from min to max", "[rendezvous][forming]") {
   const Sizes sizes{3, 9, 4};
-  CHECK_FALSE(sizes.legal(2));
-  CHECK(sizes.legal(3) == 3);
+  CHECK_FALSE(sizes.legal(3));
+  CHECK(sizes.smallest() == 4);
   CHECK(sizes.legal(4) == 4);
   CHECK(sizes.legal(7) == 4);
   CHECK(sizes.legal(8) == 8);

@@ -226,7 +226,7 @@ void Sim::obey(Agent& agent, const Order& order) {
     now_held.node_rank = assignment->node_rank;
     now_held.attempts = assignment->attempt + 1;
     now_held.restarts = assignment->restarts;
-    now_held.sizes = assignment->sizes;
+    now_held.kept = held.kept;
     now_held.excluded = assignment->excluded;
     held = now_held;
     agent.assignments.push_back(*assignment);
@@ -235,7 +235,6 @@ void Sim::obey(Agent& agent, const Order& order) {
   } else if (const auto* stop = std::get_if<Stop>(&order)) {
     held.highest = std::max(held.highest, stop->round);
     held.gone = stop->gone;
-    held.drained = held.drained || stop->drained;
     agent.stops.push_back(*stop);
     if (agent.slow || held.round != stop->round) return;
     held.stopped = held.empty = true;
@@ -247,6 +246,8 @@ void Sim::obey(Agent& agent, const Order& order) {
     if (!agent.slow) say(name, VerdictSeen{});
   } else if (const auto* prepare = std::get_if<Prepare>(&order)) {
     agent.prepares.push_back(*prepare);
+  } else if (const auto* keep = std::get_if<Keep>(&order)) {
+    held.kept = *keep;
   } else {
     agent.master_up = true;
   }

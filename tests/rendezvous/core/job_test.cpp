@@ -524,6 +524,65 @@ TEST_CASE("a member that reconnects while all save is told again, with what is l
   CHECK(sim["a"].prepares[1].left == 15s);
 }
 
+TEST_CASE("while all save, who ends for want of a peer is no failure", "[rendezvous][job]") {
+  Sim sim(nodes(1, 2, 3));
+  running(sim, {"a", "b"});
+  sim.say("b", Notice{"spot", 30s});
+  sim.fail("a", {.code = 1}, Cause::PeerLoss);  // The other rank saved and left.
+  CHECK(sim["a"].stops.empty());
+  sim.say("a", Saving{sim["a"].round(), 0});
+  sim.say("b", Saving{sim["b"].round(), 0});
+  sim.advance(1s);
+  CHECK(sim["a"].assignment().nodes == 1);
+  CHECK(sim["a"].assignment().restarts == 0);
+}
+
+TEST_CASE("a job that ends for want of a node says which was lost", "[rendezvous][job]") {
+  auto settings = nodes(2, 2);
+  settings.join_timeout = 60s;
+  Sim sim(settings);
+  running(sim, {"a", "b"});
+  sim.farewell("b", "killed by SIGKILL");
+  sim.advance(61s);
+  REQUIRE(sim["a"].verdict);
+  CHECK(sim["a"].verdict->exit_code == 75);
+  CHECK(sim["a"].verdict->summary.find("node b was lost: killed by SIGKILL; no round formed") == 0);
+  REQUIRE(sim["a"].verdict->cause);
+  CHECK(sim["a"].verdict->cause->node == "b");
+}
+
+TEST_CASE("an embedded server stays for a node that is cut off at the job's end",
+          "[rendezvous][job]") {
+  Sim sim(nodes(2, 2));
+  sim.add("a").hello.hosts_server = true;
+  sim.greet("a");
+  sim.join("b");
+  sim.succeed("b");
+  sim.drop("b");
+  sim.freeze("b");
+  sim.succeed("a");
+  sim.advance(8s);
+  CHECK_FALSE(sim["a"].dismissed);
+  SECTION("which comes back") {
+    sim.greet("b");
+    CHECK(sim["b"].verdict);
+  }
+  SECTION("which does not") { sim.advance(8s); }
+  CHECK(sim["a"].dismissed);
+}
+
+TEST_CASE("an address that the workers' store turned away is told to all of its round, once",
+          "[rendezvous][job]") {
+  Sim sim(nodes(2, 2));
+  running(sim, {"a", "b"});
+  const auto before = sim["b"].waits.size();
+  sim.say("a", StoreRefused{sim["a"].round(), "10.9.9.9"});
+  sim.say("a", StoreRefused{sim["a"].round(), "10.9.9.9"});
+  REQUIRE(sim["b"].waits.size() == before + 1);
+  CHECK(sim["b"].waits.back().find("turned away 10.9.9.9") != std::string::npos);
+  CHECK(sim["b"].waits.back().find("--store-allow") != std::string::npos);
+}
+
 // --- Commands. ---
 
 TEST_CASE("a drained node leaves, free of charge, and is not taken again",
@@ -533,9 +592,9 @@ TEST_CASE("a drained node leaves, free of charge, and is not taken again",
   const auto called = GENERATE(as<std::string>(), "b", "10.0.0.2", "1", "machine-b");
   REQUIRE(sim.command(DrainNode{called, sim["a"].round()}));
   CHECK(sim["a"].prepares.size() == 1);
+  CHECK(sim["b"].hello.held.kept.drained);
+  CHECK_FALSE(sim["a"].hello.held.kept.drained);
   for (const auto* name : {"a", "b", "c"}) sim.say(name, Saving{sim[name].round(), 0});
-  CHECK(sim["b"].stops[0].drained);
-  CHECK_FALSE(sim["a"].stops[0].drained);
   const auto again = sim.command(DrainNode{sim["b"].hello.incarnation.value, {}});
   REQUIRE(again);
   CHECK(again->find("leaves already") != std::string::npos);
@@ -596,7 +655,7 @@ TEST_CASE("sizes can be set by hand", "[rendezvous][job][command]") {
     REQUIRE(sim.command(SetSizes{2, 3}));
     sim.advance(500ms);
     CHECK(sim["c"].assignment().nodes == 3);
-    CHECK(sim["c"].assignment().sizes == std::pair{2U, 3U});
+    CHECK(sim["c"].hello.held.kept.sizes == std::pair{2U, 3U});
   }
   SECTION("smaller: the round is stopped") {
     REQUIRE(sim.command(SetSizes{1, 1}));

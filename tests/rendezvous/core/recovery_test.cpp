@@ -311,20 +311,6 @@ TEST_CASE("what was set by hand, and who is excluded, survives the server",
   CHECK(sim.state_of("b") == "excluded");
 }
 
-TEST_CASE("a drained node stays drained over a restart of the server", "[rendezvous][recovery]") {
-  Sim sim(nodes(1, 2), server());
-  running(sim, {"a", "b"});
-  sim.restart_server();
-  sim["b"].hello.held.drained = true;
-  sim["b"].hello.held.stopped = sim["b"].hello.held.empty = true;
-  back(sim, "a");
-  back(sim, "b");
-  sim.advance(14s);
-  CHECK(sim["a"].assignment().nodes == 1);
-  CHECK(sim["b"].assignments.size() == 1);
-  CHECK(sim["b"].verdict->alone);
-}
-
 TEST_CASE("the master's word is passed on by the new server", "[rendezvous][recovery]") {
   Sim sim(nodes(2, 2), server());
   for (auto name : {"a", "b"}) {

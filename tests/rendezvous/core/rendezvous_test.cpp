@@ -37,6 +37,40 @@ TEST_CASE("a node of another launch is refused, both tags named", "[rendezvous][
         std::string::npos);
 }
 
+TEST_CASE("a job that follows under the same id has rounds above those of the one before",
+          "[rendezvous][epoch]") {
+  Sim sim(nodes(1, 1));
+  sim.join("a");
+  const auto first = sim["a"].round();
+  sim.succeed("a");
+  REQUIRE(sim["a"].dismissed);
+  sim.join("b");
+  CHECK(sim["b"].round().epoch > first.epoch);
+}
+
+TEST_CASE("a server of one job refuses the nodes of another", "[rendezvous][limits]") {
+  Rendezvous::Settings settings;
+  settings.only_job = "mine";
+  Sim sim(nodes(1, 1), settings);
+  sim.join("a");
+  REQUIRE(sim["a"].refusal);
+  CHECK(sim["a"].refusal->exit_code == 2);
+  CHECK(sim["a"].refusal->message.find("job \"mine\" alone") != std::string::npos);
+}
+
+TEST_CASE("a farewell that came in recovery says nothing of a job that begins later",
+          "[rendezvous][recovery]") {
+  Rendezvous::Settings settings;
+  settings.max_lease = 10s;
+  Sim sim(nodes(1, 1), settings);
+  sim.add("ghost").hello.held.round = RoundId{1, 1};
+  sim.farewell("ghost");
+  sim.advance(60s);
+  sim.join("a");
+  CHECK(sim["a"].assignments.size() == 1);
+  CHECK(sim.view().phase == "running");
+}
+
 TEST_CASE("a higher restart of the scheduler's job waits until the old members are gone",
           "[rendezvous][launch]") {
   Sim sim(nodes(1, 2));
