@@ -74,7 +74,9 @@ class Job {
   static constexpr Duration kVerdictPatience = std::chrono::seconds(2);
   /// Between two Waitings to all, in a job of more than kFewMembers.
   static constexpr Duration kTellInterval = std::chrono::seconds(1);
-  static constexpr std::size_t kFewMembers = 64;
+  static constexpr std::size_t kFewMembers = 16;
+  /// To more than these a verdict carries the end of its evidence only.
+  static constexpr std::size_t kMostWholeVerdicts = 64;
   /// Incarnations that are remembered as its own when it has ended; of more, the last to come are
   /// not.
   static constexpr std::size_t kMostAttended = 65536;

@@ -264,7 +264,7 @@ void Job::end(TimePoint now, Verdict verdict) {
   verdict.alone = false;
   verdict.round = std::max(verdict.round, last_round_);
   // Each of many is sent it, and all copies are there at one time.
-  if (roster_.size() > kFewMembers) shorten(verdict);
+  if (roster_.size() > kMostWholeVerdicts) shorten(verdict);
   verdict.attempts = std::max(verdict.attempts, attempts_);
   verdict.restarts = std::max(verdict.restarts, restarts_);
   verdict.max_restarts = settings_.max_restarts;

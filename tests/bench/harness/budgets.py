@@ -198,8 +198,8 @@ def _swarm(s, agents, figure, limit, text, budget):
 
 def _bytes(s):
     """What one agent gets is the same however many there are, but for a few digits."""
-    few, many = (s.median("most_received_bytes", part="swarm", agents=agents)
+    few, many = (s.median("agent_received_bytes", part="swarm", agents=agents)
                  for agents in (1_000, 10_000))
     ratio = many / few if few and many else None
-    return _at_most("swarm-bytes", "bytes that an agent receives, the most of 10,000 against the "
-                    "most of 1,000: the same (1.1 times)", 1.1, ratio, "{:.2f} times", "")
+    return _at_most("swarm-bytes", "bytes that an agent receives, one of 10,000 against one of "
+                    "1,000: the same (1.1 times)", 1.1, ratio, "{:.2f} times", "")

@@ -321,6 +321,25 @@ TEST_CASE("when no other node is left, stuck processes end the job", "[rendezvou
         "rank 0 exited with code 5; these processes could not be killed: 77 78");
 }
 
+TEST_CASE("to very many nodes a verdict carries the end of its evidence", "[rendezvous][verdict]") {
+  const auto count = GENERATE(64U, 65U);
+  Sim sim(nodes(count, count));
+  for (std::uint32_t node = 0; node < count; ++node) sim.join("n" + std::to_string(1000 + node));
+  WorkerFailure failure;
+  failure.node_rank = sim["n1000"].assignment().node_rank;
+  failure.rank = sim["n1000"].assignment().rank_offset;
+  failure.status = ExitStatus{.code = 1};
+  failure.traceback = std::string(100'000, 'x') + "the end";
+  failure.stderr_lines = std::vector<std::string>(200, std::string(100, 'y'));
+  failure.stderr_lines.back() = "the last";
+  sim.say("n1000", Failed{sim["n1000"].round(), failure, 1});
+  const auto& cause = *sim["n1001"].verdict->cause;
+  CHECK(cause.traceback.size() == (count == 64 ? 100'007U : 4096U));
+  CHECK(cause.traceback.ends_with("the end"));
+  CHECK(cause.stderr_lines.size() == (count == 64 ? 200U : 41U));
+  CHECK(cause.stderr_lines.back() == "the last");
+}
+
 TEST_CASE("of a crowd that fails a verdict names a few, and the first cause",
           "[rendezvous][verdict]") {
   Sim sim(nodes(1, 1));
