@@ -26,6 +26,7 @@ class ServerHost {
     std::optional<std::string> token{};
     bool serves_store = true;
     std::size_t connections = 1000;
+    int send_buffer = 0;  ///< Of each connection; 0: the system's.
     std::function<void(muster::rendezvous::Server&)> prepare{};
     muster::rendezvous::Rendezvous::Settings core{.first_here = true};
     muster::store::ServerOptions store{};
