@@ -129,6 +129,9 @@ bool Server::Loop::take(Link& link, Greeting& greeting) {
                               std::string(kSameToken));
     }
   }
+  if (greeting.hello.settings.store_on_server && !may_keep_store(greeting.hello.job)) {
+    return reject(link, "node " + greeting.hello.name + ": " + store_is_taken());
+  }
   ++attendances_;
   link.stage = Link::Stage::Attending;
   link.is_known = true;

@@ -81,6 +81,8 @@ class Server::Loop : public std::enable_shared_from_this<Loop> {
   void act(Rendezvous::OpenStore& action);
   void act(Rendezvous::CloseStore& action);
   void act(Rendezvous::Ended& action);
+  [[nodiscard]] bool may_keep_store(const std::string& job) const;
+  [[nodiscard]] std::string store_is_taken() const;
   void arm_core_timer();
   void tell_ended();
 

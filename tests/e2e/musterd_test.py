@@ -424,6 +424,22 @@ class Operator(DaemonTest):
         self.stop(server)
 
 
+class StaticJobs(DaemonTest):
+    def test_a_static_job_is_told_that_the_servers_store_is_everybodys(self):
+        self.script("#!/bin/sh\nexit 0\n")
+        server = self.musterd()
+        began = time.monotonic()
+        nodes = [self.start("--nnodes", 2, "--node-rank", rank, "--rdzv-backend", "static", "--rdzv-endpoint",
+                            f"127.0.0.1:{server.port}", "worker.sh") for rank in (0, 1)]
+        for node in nodes:
+            _, err = node.communicate(timeout=PATIENCE)
+            self.assertEqual(node.returncode, 2, err)
+            for words in ("--rdzv-backend static", "a standing server (musterd) serves it", "Give --rdzv-backend c10d"):
+                self.assertIn(words, err)
+        self.assertLess(time.monotonic() - began, AT_ONCE)
+        self.assertIn("--rdzv-backend static", server.said())
+
+
 class Verdicts(DaemonTest):
     def test_how_a_job_ended_is_known_to_the_next_server(self):
         self.script("#!/bin/sh\necho last words >&2\nexit 7\n")
