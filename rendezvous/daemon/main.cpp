@@ -100,9 +100,10 @@ void keep_verdict(StateFolder& state, const Server& server, const std::string& j
   }
 }
 
-/// How many connections are taken: as many as asked for, or as descriptors allow.
+/// How many connections are taken, of all kinds together: as many as asked for, or as descriptors
+/// allow.
 std::size_t connection_limit(const DaemonOptions& options, Logger& logger) {
-  constexpr std::size_t kOwnDescriptors = 64;
+  constexpr std::size_t kOwnDescriptors = 64;  // Beside connections: files, loops, gRPC's own.
   posix::raise_open_file_limit();
   const auto limit = posix::open_file_limit();
   const auto room = limit > 2 * kOwnDescriptors ? limit - kOwnDescriptors : kOwnDescriptors;
@@ -193,7 +194,6 @@ int serve(const DaemonOptions& options, const Environment& environment) {
   settings.listeners.push_back(std::move(*listener));
   settings.token = token;
   settings.connections = connections;
-  settings.store.limits.connections = connections;
   settings.store.limits.stored_bytes = options.max_store_memory;
   const bool recovers = !settings.core.first_here;
   if (state) {

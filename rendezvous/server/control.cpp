@@ -1,6 +1,7 @@
 #include "rendezvous/server/control.hpp"
 
 #include "base/assert.hpp"
+#include "base/posix/server_socket.hpp"
 #include "base/text.hpp"
 #include "muster/v1/control.grpc.pb.h"
 #include "rendezvous/client/secret.hpp"
@@ -87,8 +88,7 @@ class Control::Desk : public std::enable_shared_from_this<Desk> {
   ~Desk() { stop(); }
 
   void adopt(posix::Fd socket, std::string peer) {
-    if (stopped_) return;
-    if (!grpc_ && !start()) return;
+    if (stopped_ || (!grpc_ && !start())) return posix::hang_up(socket.get());
     peers_[socket.get()] = std::move(peer);
     grpc::AddInsecureChannelFromFd(grpc_.get(), socket.release());
   }

@@ -424,6 +424,43 @@ class Operator(DaemonTest):
         self.stop(server)
 
 
+class Limits(DaemonTest):
+    def test_connections_of_all_kinds_leave_descriptors_for_the_server_itself(self):
+        server = self.musterd("--log-level", "info", wrap=["prlimit", "--nofile=400:400"])
+        held = []
+
+        def connect(number, sent, answer, source="127.0.0.1"):
+            """Returns how many were served."""
+            served = 0
+            for _ in range(number):
+                client = socket.create_connection(("127.0.0.1", server.port), PATIENCE, (source, 0))
+                client.settimeout(PATIENCE)
+                held.append(client)
+                try:
+                    client.sendall(sent)
+                    served += client.recv(len(answer)) == answer
+                except ConnectionError:
+                    pass
+            return served
+
+        room = 400 - 64
+        self.assertEqual(connect(200, STORE_CLIENT_PING, (7).to_bytes(4, "little")), room // 3)
+        self.assertEqual(connect(10, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\0"), 10)
+        opening = b"\xf5MUSTER\x01" + (20).to_bytes(4, "big") + b"\x0a\x12\x12\x10" + b"n" * 16  # With its nonce.
+        agents = sum(connect(150, opening, b"\xf5", source) for source in ("127.0.0.2", "127.0.0.3"))
+        self.assertEqual(agents, room - room // 3 - 2 * 10)
+        self.assertLess(len(os.listdir(f"/proc/{server.pid}/fd")), 400)
+        self.assertNotIn("can't accept", server.said())
+        for client in held:
+            client.close()
+
+        def answers():
+            return self.ctl("jobs").returncode == 0
+
+        wait_for(answers, "the server to serve operators again", AT_ONCE)
+        self.assertNotIn("can't accept", server.said())
+
+
 class StaticJobs(DaemonTest):
     def test_a_static_job_is_told_that_the_servers_store_is_everybodys(self):
         self.script("#!/bin/sh\nexit 0\n")

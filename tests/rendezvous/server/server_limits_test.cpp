@@ -1,4 +1,6 @@
+#include "base/posix/server_socket.hpp"
 #include "tests/rendezvous/server/agents.hpp"
+#include "tests/rendezvous/store/wire.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -50,6 +52,73 @@ TEST_CASE("connections beyond the limit are closed, those within go on", "[serve
   CHECK(host.log_with("limit of connections from one address is reached: 5").find("warning") == 0);
   REQUIRE(held[0]->send(framed(Open{"", std::string(32, 'n')})));
   CHECK(held[0]->receive(kMagic.size()) == kMagic);
+}
+
+TEST_CASE("the store's clients leave room for nodes", "[server]") {
+  ServerHost host({.connections = 30});
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int count = 0; count < 10; ++count) {
+    clients.push_back(std::make_unique<RawClient>(host.port()));
+    REQUIRE(clients.back()->send(kValidate + "\x0dping"));
+    REQUIRE(clients.back()->receive(4) == "ping");
+  }
+  RawClient beyond(host.port());
+  REQUIRE(beyond.send(kValidate + "\x0dping"));
+  CHECK(beyond.is_closed_by_peer());
+  CHECK(host.log_with("the limit of all connections is reached: 10").find("warning") == 0);
+
+  // 20 are left for all others, from however many addresses.
+  std::vector<std::unique_ptr<RawClient>> agents;
+  const auto from = [&](const char* address) {
+    auto made = std::make_unique<RawClient>(host.port(), RawClient::Options{.from = address});
+    REQUIRE(made->send(kMagic));
+    return made;
+  };
+  for (int count = 0; count < 20; ++count) {
+    agents.push_back(from(count % 2 == 0 ? "127.0.0.2" : "127.0.0.3"));
+  }
+  REQUIRE(host.until([](const auto& stats) { return stats.connections == 20; }));
+  CHECK(from("127.0.0.4")->is_closed_by_peer());
+  CHECK(host.log_with("the limit of all connections is reached: 30").find("warning") == 0);
+  agents.pop_back();
+  REQUIRE(host.until([](const auto& stats) { return stats.connections == 19; }));
+  agents.push_back(from("127.0.0.4"));
+  CHECK(host.until([](const auto& stats) { return stats.connections == 20; }));
+}
+
+TEST_CASE("gRPC's connections are counted until they end", "[server][grpc]") {
+  constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+  std::vector<posix::Fd> taken;  // On the loop.
+  ServerHost host({.prepare = [&](Server& server) {
+    server.on_grpc(
+        [&](posix::Fd socket, const std::string&) { taken.push_back(std::move(socket)); });
+  }});
+  std::vector<std::unique_ptr<RawClient>> clients;
+  const auto come = [&]() -> RawClient& {
+    clients.push_back(std::make_unique<RawClient>(host.port()));
+    REQUIRE(clients.back()->send(kPreface));
+    return *clients.back();
+  };
+  for (std::size_t count = 1; count <= Server::kMaxGrpc; ++count) come();
+  REQUIRE(host.until([](const auto& stats) { return stats.connections == Server::kMaxGrpc; }));
+  CHECK(come().is_closed_by_peer());
+  CHECK(host.log_with("the limit of gRPC connections is reached: 256").find("warning") == 0);
+  CHECK(host.on_loop([&](auto&) { return taken.size(); }) == Server::kMaxGrpc);
+  clients.pop_back();
+
+  // One whose peer is gone is gRPC's until gRPC has ended it too.
+  RawClient& first = *clients.front();
+  first.finish_sending();
+  host.on_loop([&](auto&) {
+    posix::hang_up(taken.front().get());
+    taken.erase(taken.begin());
+  });
+  REQUIRE(host.until([](const auto& stats) { return stats.connections == Server::kMaxGrpc - 1; }));
+  CHECK(first.receive(1).empty());
+  come();
+  CHECK(host.until([&](const auto&) {
+    return host.on_loop([&](auto&) { return taken.size(); }) == Server::kMaxGrpc;
+  }));
 }
 
 TEST_CASE("a frame that is longer than what the kernel takes reaches its agent", "[server]") {
