@@ -14,6 +14,7 @@
 #include "rendezvous/daemon/options.hpp"
 #include "rendezvous/daemon/service_manager.hpp"
 #include "rendezvous/daemon/state_folder.hpp"
+#include "rendezvous/daemon/state_writer.hpp"
 #include "rendezvous/server/control.hpp"
 #include "rendezvous/server/kept_verdict.hpp"
 #include "rendezvous/server/local_server_file.hpp"
@@ -67,17 +68,18 @@ std::uint64_t random_bits() {
   return (std::uint64_t{device()} << 32U) | device();
 }
 
-/// Whether nobody can hold a round that a server of this endpoint gave out (protocol.md 6): none
+/// Whether nobody can hold a round that a server of this port gave out (protocol.md 6): none
 /// has been here, and what was here before the machine started has run out of its lease.
-bool is_first_here(const StateFolder* state, const Endpoint& endpoint, Duration max_lease) {
+bool is_first_here(const StateFolder* state, std::uint16_t port, Duration max_lease) {
   const std::chrono::duration<double> up = posix::boot_now().time_since_epoch();
-  return state != nullptr && !state->has_served(endpoint) && up > max_lease * kRecovery;
+  return state != nullptr && !state->has_served(port) && up > max_lease * kRecovery;
 }
 
-/// The verdicts that a server before this one gave.
-std::vector<Archive::Kept> kept_verdicts(const StateFolder& state, Logger& logger) {
+/// The verdicts that a server of this port gave before this one.
+std::vector<Archive::Kept> kept_verdicts(const StateFolder& state, std::uint16_t port,
+                                         Logger& logger) {
   std::vector<Archive::Kept> kept;
-  for (const auto& record : state.records(Archive::kKept)) {
+  for (const auto& record : state.records(port, Archive::kKept)) {
     auto ended = decode_kept(record.content);
     if (ended) {
       kept.push_back({.ended = std::move(*ended), .age = record.age});
@@ -86,18 +88,6 @@ std::vector<Archive::Kept> kept_verdicts(const StateFolder& state, Logger& logge
     }
   }
   return kept;
-}
-
-void keep_verdict(StateFolder& state, const Server& server, const std::string& job,
-                  Logger& logger) {
-  state.forget_older(Archive::kKept);
-  const auto ended = server.ended(job);
-  if (!ended) return;
-  const auto kept = state.keep(encode_kept(*ended));
-  if (!kept) {
-    logger.warn("the verdict of job {} would not outlive a restart: {}", printable(job),
-                kept.error().message);
-  }
 }
 
 /// How many connections are taken, of all kinds together: as many as asked for, or as descriptors
@@ -185,7 +175,7 @@ int serve(const DaemonOptions& options, const Environment& environment) {
   Server::Options settings;
   settings.core = {
       .max_lease = options.max_lease,
-      .first_here = is_first_here(state ? &*state : nullptr, endpoint, options.max_lease),
+      .first_here = is_first_here(state ? &*state : nullptr, endpoint.port, options.max_lease),
       .bound_at = bound_at,
       .epoch_bits = static_cast<std::uint32_t>(random_bits()),
       .seed = random_bits(),
@@ -197,10 +187,19 @@ int serve(const DaemonOptions& options, const Environment& environment) {
   settings.store.limits.stored_bytes = options.max_store_memory;
   const bool recovers = !settings.core.first_here;
   if (state) {
-    settings.core.kept = kept_verdicts(*state, *logger);
-    if (const auto marked = state->mark_served(endpoint); !marked) {
+    settings.core.kept = kept_verdicts(*state, endpoint.port, *logger);
+    if (const auto marked = state->mark_served(endpoint.port); !marked) {
       return refuse(marked.error(), "--state-folder: ");
     }
+  }
+  const auto not_kept = [&logger](const std::string& job, const Error& error) {
+    logger->warn("the verdict of job {} would not outlive a restart: {}", printable(job),
+                 error.message);
+  };
+  std::optional<StateWriter> writer;
+  if (state) {
+    writer.emplace(loop, *state,
+                   StateWriter::Options{.port = endpoint.port, .oldest = Archive::kKept}, not_kept);
   }
   auto server = Server::start(loop, std::move(settings), *logger);
   if (!server) return refuse(server.error());
@@ -232,7 +231,8 @@ int serve(const DaemonOptions& options, const Environment& environment) {
   });
   (*server)->on_note([&control](const Rendezvous::Note& note) { control.noted(note); });
   (*server)->on_ended([&](const std::string& job, const Verdict& verdict) {
-    if (state) keep_verdict(*state, **server, job, *logger);
+    const auto ended = writer ? (*server)->ended(job) : std::nullopt;
+    if (ended) writer->keep(job, encode_kept(*ended));
     control.ended(job, verdict);
   });
   EndBySignal end(loop, std::move(*signals), *logger);
@@ -254,6 +254,7 @@ int serve(const DaemonOptions& options, const Environment& environment) {
   (*manager)->stopping();
   (*server)->stop();  // First: from then on nothing is answered or ordered.
   control.stop();
+  if (writer) writer->finish();
   return 0;
 }
 
