@@ -25,10 +25,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <random>
-#include <system_error>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/system/system_error.hpp>
 
 namespace muster::rendezvous {
 namespace {
@@ -92,11 +92,16 @@ std::vector<Archive::Kept> kept_verdicts(const StateFolder& state, std::uint16_t
 
 /// How many connections are taken, of all kinds together: as many as asked for, or as descriptors
 /// allow.
-std::size_t connection_limit(const DaemonOptions& options, Logger& logger) {
+Result<std::size_t> connection_limit(const DaemonOptions& options, Logger& logger) {
   constexpr std::size_t kOwnDescriptors = 64;  // Beside connections: files, loops, gRPC's own.
   posix::raise_open_file_limit();
   const auto limit = posix::open_file_limit();
-  const auto room = limit > 2 * kOwnDescriptors ? limit - kOwnDescriptors : kOwnDescriptors;
+  if (limit < 2 * kOwnDescriptors) {
+    return fail(Errc::InvalidArgument, "the limit on open files (ulimit -n) is " +
+                                           std::to_string(limit) + ": at least " +
+                                           std::to_string(2 * kOwnDescriptors) + " are needed");
+  }
+  const auto room = limit - kOwnDescriptors;
   if (options.max_connections && *options.max_connections > room) {
     logger.warn(
         "--max-connections {} is more than the limit on open files allows: {}; {} are taken",
@@ -145,6 +150,7 @@ int serve(const DaemonOptions& options, const Environment& environment) {
   auto signals = posix::SignalSource::open({SIGTERM, SIGINT});
   if (!signals) return refuse(signals.error());
   const auto connections = connection_limit(options, *logger);
+  if (!connections) return refuse(connections.error());
 
   std::optional<std::string> token;
   if (options.token_file) {
@@ -183,7 +189,7 @@ int serve(const DaemonOptions& options, const Environment& environment) {
       .limits = {.jobs = options.max_jobs, .nodes = options.max_nodes}};
   settings.listeners.push_back(std::move(*listener));
   settings.token = token;
-  settings.connections = connections;
+  settings.connections = *connections;
   settings.store.limits.stored_bytes = options.max_store_memory;
   const bool recovers = !settings.core.first_here;
   if (state) {
@@ -272,7 +278,8 @@ int main(int argc, char** argv) {
   muster::posix::ensure_standard_descriptors();
   try {
     return muster::rendezvous::run(std::vector<std::string>(argv, argv + argc));
-  } catch (const std::system_error& error) {  // Of Asio, which can't be had without descriptors.
+  } catch (const boost::system::system_error& error) {
+    // Of Asio, whose loop needs descriptors: the system has none left.
     return muster::rendezvous::refuse({muster::Errc::Internal, error.what()});
   }
 }

@@ -425,6 +425,14 @@ class Operator(DaemonTest):
 
 
 class Limits(DaemonTest):
+    def test_too_few_descriptors_are_told_at_the_start(self):
+        for limit in (5, 20, 127):
+            with self.subTest(limit):
+                said = self.refused("--listen", "127.0.0.1:0", wrap=["prlimit", f"--nofile={limit}:{limit}"])
+                self.assertIn(f"the limit on open files (ulimit -n) is {limit}: at least 128", said)
+        self.musterd(wrap=["prlimit", "--nofile=128:128"])
+        self.assertEqual(self.asked("jobs"), "no jobs\n")
+
     def test_connections_of_all_kinds_leave_descriptors_for_the_server_itself(self):
         server = self.musterd("--log-level", "info", wrap=["prlimit", "--nofile=400:400"])
         held = []
