@@ -173,7 +173,7 @@ TEST_CASE("who does not know the token is not heard", "[rendezvous][control]") {
   }
 }
 
-TEST_CASE("jobs are listed without their nodes, and shown with them", "[rendezvous][control]") {
+TEST_CASE("jobs are listed without their nodes and causes, and shown with them", "[rendezvous][control]") {
   Served served;
   served.on_loop([&] {
     auto odd = running_job("odd\xff");
@@ -184,6 +184,7 @@ TEST_CASE("jobs are listed without their nodes, and shown with them", "[rendezvo
     odd.verdict->cause = WorkerFailure{.rank = {3}, .local_rank = {1}, .node_rank = {1}};
     odd.verdict->cause->status = ExitStatus{.code = 0, .signal = 11};
     odd.verdict->cause->cause = Cause::OutsideSignal;
+    odd.verdict->cause->stderr_lines = {"last words"};
     served.board.views[odd.id] = odd;
   });
   const auto client = served.client();
@@ -210,12 +211,20 @@ TEST_CASE("jobs are listed without their nodes, and shown with them", "[rendezvo
   CHECK(listed.jobs(1).reason() == "what\\xff\\x0anow");
   CHECK_FALSE(listed.jobs(1).has_round());
   CHECK(listed.jobs(1).outcome().exit_code() == 139);
-  CHECK(listed.jobs(1).outcome().cause().kind() == "outside signal");
-  CHECK(listed.jobs(1).outcome().cause().status() == "SIGSEGV");
+  CHECK(listed.jobs(1).outcome().summary() == "rank 3 failed");
+  CHECK_FALSE(listed.jobs(1).outcome().has_cause());
 
   v1::GetJobRequest get;
-  get.set_job("job");
+  get.set_job("odd\xff");
   v1::GetJobReply got;
+  REQUIRE(client->GetJob(context().get(), get, &got).ok());
+  CHECK(got.job().outcome().exit_code() == 139);
+  CHECK(got.job().outcome().cause().kind() == "outside signal");
+  CHECK(got.job().outcome().cause().status() == "SIGSEGV");
+  REQUIRE(got.job().outcome().cause().stderr_lines_size() == 1);
+  CHECK(got.job().outcome().cause().stderr_lines(0) == "last words");
+
+  get.set_job("job");
   REQUIRE(client->GetJob(context().get(), get, &got).ok());
   REQUIRE(got.job().nodes_size() == 1);
   const auto& node = got.job().nodes(0);
@@ -229,6 +238,30 @@ TEST_CASE("jobs are listed without their nodes, and shown with them", "[rendezvo
   const auto status = client->GetJob(context().get(), get, &got);
   CHECK(status.error_code() == grpc::StatusCode::NOT_FOUND);
   CHECK(status.error_message() == "no job 'no such' is known here");
+}
+
+TEST_CASE("a list of many jobs that failed with much to say is short", "[rendezvous][control]") {
+  constexpr int kJobs = 1000;
+  Served served;
+  served.on_loop([&] {
+    auto job = running_job("");
+    job.phase = "failed";
+    job.reason.assign(10'000, 'r');
+    job.verdict = Verdict{.exit_code = 1, .summary = std::string(10'000, '\x01'), .cause = {}};
+    job.verdict->cause = WorkerFailure{};
+    job.verdict->cause->detail.assign(10'000, 'd');
+    served.board.views.clear();
+    for (int count = 0; count < kJobs; ++count) {
+      job.id = "job " + std::to_string(count);
+      served.board.views[job.id] = job;
+    }
+  });
+  v1::ListJobsReply listed;
+  REQUIRE(served.client()->ListJobs(context().get(), {}, &listed).ok());
+  REQUIRE(listed.jobs_size() == kJobs);
+  CHECK(listed.jobs(0).reason() == std::string(256, 'r'));
+  CHECK(listed.jobs(0).outcome().exit_code() == 1);
+  CHECK(listed.ByteSizeLong() < 2UL * 1024 * kJobs);
 }
 
 TEST_CASE("commands reach the job they name, and its answer the caller", "[rendezvous][control]") {

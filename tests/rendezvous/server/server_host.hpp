@@ -41,6 +41,8 @@ class ServerHost {
   [[nodiscard]] muster::Endpoint endpoint() const { return endpoint_; }
   [[nodiscard]] std::string log_with(std::string_view text);
 
+  [[nodiscard]] boost::asio::io_context& loop() { return loop_; }
+
   /// Runs on the loop's thread.
   template <class Act>
   auto on_loop(Act act) {
