@@ -225,8 +225,8 @@ int serve(const DaemonOptions& options, const Environment& environment) {
       runtime_folder(runtime == environment.end() ? "" : runtime->second), local);
   if (!file && !token) {
     return refuse(file.error(),
-                  "the token that operators need can't be kept; --token-file gives "
-                  "one: ");
+                  "the token that operators need can't be kept; --token-file gives one, "
+                  "XDG_RUNTIME_DIR another folder: ");
   }
   if (!file) logger->warn("musterctl must be given --server: {}", file.error().message);
 
