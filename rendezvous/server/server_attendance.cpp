@@ -1,6 +1,6 @@
+#include "base/text.hpp"
 #include "rendezvous/client/frames.hpp"
 #include "rendezvous/client/handshake.hpp"
-#include "rendezvous/client/printable.hpp"
 #include "rendezvous/client/secret.hpp"
 #include "rendezvous/server/server_loop.hpp"
 #include "rendezvous/store/buffer.hpp"

@@ -1,4 +1,4 @@
-#include "rendezvous/client/printable.hpp"
+#include "base/text.hpp"
 #include "rendezvous/server/server_loop.hpp"
 
 #include <chrono>
