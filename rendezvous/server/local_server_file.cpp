@@ -70,8 +70,8 @@ LocalServers local_servers(const std::vector<std::string>& folders) {
   for (const auto& path : folders) {
     const auto folder = posix::PrivateFolder::open(path);
     if (!folder && folder.error().code == Errc::NotFound) continue;
-    const auto files = folder.and_then(
-        [](const auto& opened) { return opened.files(std::string(kSuffix)); });
+    const auto files =
+        folder.and_then([](const auto& opened) { return opened.files(std::string(kSuffix)); });
     if (!files) {
       servers.passed_over.push_back(files.error().message);
       continue;

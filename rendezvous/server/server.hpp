@@ -36,8 +36,8 @@ class Server {
     /// only while a job keeps its workers' store here (JobSettings::store_on_server), to that
     /// job's nodes and to what `store.door` allows.
     bool serves_store = true;
-    /// Of all kinds together; a gRPC one counts twice, as it takes two descriptors. Those beyond are
-    /// closed at once. The store's are at most a third, so that nodes always find room.
+    /// Of all kinds together; a gRPC one counts twice, as it takes two descriptors. Those beyond
+    /// are closed at once. The store's are at most a third, so that nodes always find room.
     std::size_t connections = 300'000;
   };
 

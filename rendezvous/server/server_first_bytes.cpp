@@ -77,8 +77,7 @@ void Server::Loop::hand_to_grpc(Link& link) {
   auto socket = hand_over(link);
   const auto added = set_.add(watched->get(), 0, name);
   if (!added) {
-    return refusals_.refused(std::chrono::steady_clock::now(), peer,
-                             added.error().message);
+    return refusals_.refused(std::chrono::steady_clock::now(), peer, added.error().message);
   }
   grpc_.emplace(name, *std::move(watched));
   on_grpc(std::move(socket), to_string(peer));

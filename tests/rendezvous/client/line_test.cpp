@@ -272,12 +272,13 @@ TEST_CASE("a handler that destroys its line ends first", "[line]") {
   std::optional<bool> is_whole;
   // What a handler holds is there until it has ended.
   const auto destroying = [&line, &is_whole, &when](const std::string& what) {
-    return [&line, &is_whole, destroys = what == when, held = std::make_shared<int>(1)](const auto&) {
-      if (!destroys) return;
-      const std::weak_ptr<int> watched = held;
-      line.reset();
-      is_whole = !watched.expired();
-    };
+    return
+        [&line, &is_whole, destroys = what == when, held = std::make_shared<int>(1)](const auto&) {
+          if (!destroys) return;
+          const std::weak_ptr<int> watched = held;
+          line.reset();
+          is_whole = !watched.expired();
+        };
   };
   auto up = destroying("up");
   line = Line::dial(bench.loop(), {.server = server.endpoint()},

@@ -1,8 +1,8 @@
 #include "rendezvous/daemon/state_folder.hpp"
 
 #include "base/posix/folder.hpp"
-#include "rendezvous/daemon/state_writer.hpp"
 #include "rendezvous/core/rendezvous.hpp"
+#include "rendezvous/daemon/state_writer.hpp"
 #include "rendezvous/server/kept_verdict.hpp"
 
 #include <chrono>

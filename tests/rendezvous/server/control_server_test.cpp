@@ -51,8 +51,9 @@ class Steered {
         control_->adopt(std::move(socket), std::move(peer));
       });
       server.on_note([this](const Rendezvous::Note& note) { control_->noted(note); });
-      server.on_ended(
-          [this](const std::string& job, const Verdict& verdict) { control_->ended(job, verdict); });
+      server.on_ended([this](const std::string& job, const Verdict& verdict) {
+        control_->ended(job, verdict);
+      });
     });
   }
   Steered(const Steered&) = delete;

@@ -173,7 +173,8 @@ TEST_CASE("who does not know the token is not heard", "[rendezvous][control]") {
   }
 }
 
-TEST_CASE("jobs are listed without their nodes and causes, and shown with them", "[rendezvous][control]") {
+TEST_CASE("jobs are listed without their nodes and causes, and shown with them",
+          "[rendezvous][control]") {
   Served served;
   served.on_loop([&] {
     auto odd = running_job("odd\xff");

@@ -1,7 +1,6 @@
-#include "rendezvous/server/local_server_file.hpp"
-
 #include "base/posix/fd.hpp"
 #include "base/posix/folder.hpp"
+#include "rendezvous/server/local_server_file.hpp"
 
 #include <fcntl.h>
 #include <filesystem>
