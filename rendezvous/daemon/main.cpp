@@ -1,5 +1,5 @@
-// musterd: the standing rendezvous server. One thread runs the loop and owns everything; gRPC's
-// threads, once an operator has called, carry calls to it.
+// musterd: the standing rendezvous server. One thread runs the loop and owns everything; another
+// writes to the state folder, and gRPC's threads, once an operator has called, carry calls to it.
 
 #include "base/posix/boot_clock.hpp"
 #include "base/posix/fork.hpp"
