@@ -12,81 +12,8 @@ import time
 import unittest
 import uuid
 
-from job import BUILD, PATIENCE, JobTest, needs_root, wait_for
-
-MUSTERD = BUILD / "rendezvous/daemon/musterd"
-MUSTERCTL = BUILD / "launcher/ctl/musterctl"
-STORE_CLIENT_PING = b"\x00\xce\xf7\x85\x3c" + b"\x0d" + (7).to_bytes(4, "little")  # VALIDATE, PING 7.
-AT_ONCE = 8  # Seconds for what takes milliseconds, on a machine that has much else to do.
-
-
-class DaemonTest(JobTest):
-    def setUp(self):
-        super().setUp()
-        for name in ("MUSTER_TOKEN_FILE", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "STATE_DIRECTORY"):
-            self.environment.pop(name, None)
-        self.runtime = self.folder / "runtime"
-        self.runtime.mkdir(mode=0o700)
-        self.state = self.folder / "state"
-        self.environment.update({"XDG_RUNTIME_DIR": str(self.runtime), "XDG_STATE_HOME": str(self.state)})
-
-    def launch(self, *arguments, wrap=(), **environment):
-        log = self.folder / f"musterd-{uuid.uuid4().hex}.log"
-        with log.open("w") as stderr:
-            process = subprocess.Popen([*map(str, wrap), str(MUSTERD), *map(str, arguments)], cwd=self.folder, text=True,
-                                       env={**self.environment, **environment}, stdout=subprocess.PIPE, stderr=stderr)
-        self.addCleanup(self.end_well, process)
-        process.said = lambda: log.read_text(errors="replace")
-        return process
-
-    def end_well(self, process):
-        """What still serves at the end of a test must be able to end as it should."""
-        if process.poll() is None:
-            self.stop(process)
-        process.stdout.close()
-
-    def musterd(self, *arguments, listen="127.0.0.1:0", **options):
-        """A server that serves; its port is in `port`, what it says is in `said()`."""
-        process = self.launch("--listen", listen, *arguments, **options)
-        line = process.stdout.readline()
-        self.assertRegex(line, r"^musterd listening on \S+:\d+\n$", process.said())
-        process.port = int(line.rsplit(":", 1)[1])
-        return process
-
-    def refused(self, *arguments, code=2, **options):
-        """musterd does not start; returns the last line of what it says."""
-        process = self.launch(*arguments, **options)
-        out, _ = process.communicate(timeout=PATIENCE)
-        err = process.said()
-        self.assertEqual((process.returncode, out), (code, ""), err)
-        last = err.rstrip("\n").split("\n")[-1]
-        self.assertTrue(last.startswith("musterd: error: "), err)
-        return last
-
-    def stop(self, process, number=signal.SIGTERM):
-        began = time.monotonic()
-        process.send_signal(number)
-        self.assertEqual(process.wait(timeout=PATIENCE), 0, process.said())
-        self.assertLess(time.monotonic() - began, AT_ONCE)
-
-    def ctl(self, *arguments, **environment):
-        return subprocess.run([str(MUSTERCTL), *map(str, arguments)], cwd=self.folder, text=True, capture_output=True,
-                              env={**self.environment, **environment}, timeout=PATIENCE, check=False)
-
-    def asked(self, *arguments, **environment):
-        result = self.ctl(*arguments, **environment)
-        self.assertEqual((result.returncode, result.stderr), (0, ""), arguments)
-        return result.stdout
-
-    def turned_away(self, *arguments, code=1, **environment):
-        result = self.ctl(*arguments, **environment)
-        self.assertEqual((result.returncode, result.stdout), (code, ""), result.stderr)
-        self.assertIn("musterctl: error: ", result.stderr)
-        return result.stderr
-
-    def files(self):
-        folder = self.runtime / "muster"
-        return sorted(folder.iterdir()) if folder.exists() else []
+from daemon import AT_ONCE, MUSTERCTL, MUSTERD, STORE_CLIENT_PING, DaemonTest
+from job import PATIENCE, needs_root, wait_for
 
 
 class Start(DaemonTest):
@@ -422,67 +349,6 @@ class Operator(DaemonTest):
         for client in held:
             client.close()
         self.stop(server)
-
-
-class Limits(DaemonTest):
-    def test_too_few_descriptors_are_told_at_the_start(self):
-        for limit in (5, 20, 127):
-            with self.subTest(limit):
-                said = self.refused("--listen", "127.0.0.1:0", wrap=["prlimit", f"--nofile={limit}:{limit}"])
-                self.assertIn(f"the limit on open files (ulimit -n) is {limit}: at least 128", said)
-        self.musterd(wrap=["prlimit", "--nofile=128:128"])
-        self.assertEqual(self.asked("jobs"), "no jobs\n")
-
-    def test_connections_of_all_kinds_leave_descriptors_for_the_server_itself(self):
-        server = self.musterd("--log-level", "info", wrap=["prlimit", "--nofile=400:400"])
-        held = []
-
-        def connect(number, sent, answer, source="127.0.0.1"):
-            """Returns how many were served."""
-            served = 0
-            for _ in range(number):
-                client = socket.create_connection(("127.0.0.1", server.port), PATIENCE, (source, 0))
-                client.settimeout(PATIENCE)
-                held.append(client)
-                try:
-                    client.sendall(sent)
-                    served += client.recv(len(answer)) == answer
-                except ConnectionError:
-                    pass
-            return served
-
-        room = 400 - 64
-        self.assertEqual(connect(200, STORE_CLIENT_PING, (7).to_bytes(4, "little")), room // 3)
-        self.assertEqual(connect(10, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\0"), 10)
-        opening = b"\xf5MUSTER\x01" + (20).to_bytes(4, "big") + b"\x0a\x12\x12\x10" + b"n" * 16  # With its nonce.
-        agents = sum(connect(150, opening, b"\xf5", source) for source in ("127.0.0.2", "127.0.0.3"))
-        self.assertEqual(agents, room - room // 3 - 2 * 10)
-        self.assertLess(len(os.listdir(f"/proc/{server.pid}/fd")), 400)
-        self.assertNotIn("can't accept", server.said())
-        for client in held:
-            client.close()
-
-        def answers():
-            return self.ctl("jobs").returncode == 0
-
-        wait_for(answers, "the server to serve operators again", AT_ONCE)
-        self.assertNotIn("can't accept", server.said())
-
-
-class StaticJobs(DaemonTest):
-    def test_a_static_job_is_told_that_the_servers_store_is_everybodys(self):
-        self.script("#!/bin/sh\nexit 0\n")
-        server = self.musterd()
-        began = time.monotonic()
-        nodes = [self.start("--nnodes", 2, "--node-rank", rank, "--rdzv-backend", "static", "--rdzv-endpoint",
-                            f"127.0.0.1:{server.port}", "worker.sh") for rank in (0, 1)]
-        for node in nodes:
-            _, err = node.communicate(timeout=PATIENCE)
-            self.assertEqual(node.returncode, 2, err)
-            for words in ("--rdzv-backend static", "a standing server (musterd) serves it", "Give --rdzv-backend c10d"):
-                self.assertIn(words, err)
-        self.assertLess(time.monotonic() - began, AT_ONCE)
-        self.assertIn("--rdzv-backend static", server.said())
 
 
 class Verdicts(DaemonTest):
