@@ -17,6 +17,10 @@ namespace {
 
 bool lock_now(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB) == 0; }
 
+/// Whether a LockedFile holds this file. By a shared lock, which goes when it is closed: two that
+/// look at one time must not take each other for the holder.
+bool is_held(int fd) { return ::flock(fd, LOCK_SH | LOCK_NB) != 0; }
+
 bool is_same_file(int fd, int folder, const char* name) {
   struct stat open{};
   struct stat named{};
@@ -100,7 +104,7 @@ Result<std::vector<PrivateFolder::File>> PrivateFolder::files(const std::string&
     struct stat status{};
     if (!file || ::fstat(file.get(), &status) != 0) continue;  // Gone meanwhile, or a link.
     if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) continue;
-    const bool in_use = !lock_now(file.get());
+    const bool in_use = is_held(file.get());
     found.push_back({.name = name, .content = read_whole(file.get()), .in_use = in_use});
   }
   ::closedir(stream);
@@ -110,7 +114,7 @@ Result<std::vector<PrivateFolder::File>> PrivateFolder::files(const std::string&
 
 void PrivateFolder::remove_unused(const std::string& name) const {
   const Fd file(::openat(fd_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!file || !lock_now(file.get())) return;
+  if (!file || is_held(file.get())) return;
   if (is_same_file(file.get(), fd_.get(), name.c_str())) ::unlinkat(fd_.get(), name.c_str(), 0);
 }
 

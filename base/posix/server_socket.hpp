@@ -68,6 +68,10 @@ inline void set_low_watermark(int socket, int bytes) noexcept {
 /// The peer gets what was sent, then the end; what it sends can still be received.
 inline void finish_sending(int socket) noexcept { ::shutdown(socket, SHUT_WR); }
 
+/// The end of the connection in both directions, for all descriptors of the socket: closing one of
+/// them is none as long as there is another.
+inline void hang_up(int socket) noexcept { ::shutdown(socket, SHUT_RDWR); }
+
 /// How many of the bytes that were sent the peer's kernel has not confirmed, the end counting as
 /// one.
 [[nodiscard]] inline int unacknowledged_bytes(int socket) noexcept {

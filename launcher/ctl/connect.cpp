@@ -17,6 +17,10 @@ namespace {
 constexpr int kSilence = 15'000;  // Milliseconds.
 constexpr int kSilencePatience = 5'000;
 
+/// Of a reply: a job of 20,000 nodes with long names, which is shown whole, has some 20 MiB. A
+/// longer one is RESOURCE_EXHAUSTED; gRPC's own limit is 4 MiB.
+constexpr int kLongestReply = 256 * 1024 * 1024;
+
 }  // namespace
 
 Result<std::shared_ptr<grpc::Channel>> connect(const Endpoint& server, Duration patience) {
@@ -40,6 +44,7 @@ Result<std::shared_ptr<grpc::Channel>> connect(const Endpoint& server, Duration 
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kSilencePatience);
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    arguments.SetMaxReceiveMessageSize(kLongestReply);
     return grpc::CreateCustomInsecureChannelFromFd(target, stream->release().release(), arguments);
   }
   return fail(Errc::Unavailable,

@@ -57,27 +57,30 @@ Result<FoundServer> find_server(const Options& options, const Environment& envir
   }
   if (options.server && token) return FoundServer{*options.server, *token};
 
-  auto local = rendezvous::local_servers(folders(environment));
-  if (!local) return pass(local.error());
+  const auto [local, passed_over] = rendezvous::local_servers(folders(environment));
+  std::string doubt;  // Where nothing was found, what we did not look at may be why.
+  for (const auto& why : passed_over) doubt += "; not looked at: " + why;
   if (options.server) {
     const auto found = std::ranges::find_if(
-        *local, [&](const auto& server) { return is_at(server, *options.server); });
-    if (found != local->end() && found->token) return FoundServer{*options.server, *found->token};
+        local, [&](const auto& server) { return is_at(server, *options.server); });
+    if (found != local.end() && found->token) return FoundServer{*options.server, *found->token};
     return fail(Errc::InvalidArgument,
                 "the token of " + to_string(*options.server) +
                     " is not known: it is no server that you run on this machine without a token "
-                    "file; give --token-file");
+                    "file; give --token-file" +
+                    doubt);
   }
-  if (local->empty()) {
-    return fail(Errc::NotFound,
+  if (local.empty()) {
+    return fail(doubt.empty() ? Errc::NotFound : Errc::InvalidArgument,
                 "you run no rendezvous server on this machine: give --server HOST:PORT and "
-                "--token-file FILE");
+                "--token-file FILE" +
+                    doubt);
   }
-  if (local->size() > 1) {
+  if (local.size() > 1) {
     return fail(Errc::InvalidArgument,
-                "you run several rendezvous servers on this machine; give one:" + list_of(*local));
+                "you run several rendezvous servers on this machine; give one:" + list_of(local));
   }
-  const auto& server = local->front();
+  const auto& server = local.front();
   if (!token) token = server.token;
   if (!token) {
     return fail(Errc::InvalidArgument, "the server at " + to_string(server.endpoint) +

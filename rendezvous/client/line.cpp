@@ -30,7 +30,7 @@ class Line::Connection : public std::enable_shared_from_this<Connection> {
       : loop_(loop),
         socket_(loop),
         options_(std::move(options)),
-        handlers_(std::move(handlers)),
+        handlers_(std::make_shared<const Handlers>(std::move(handlers))),
         logger_(logger) {}
 
   void begin() {
@@ -63,7 +63,8 @@ class Line::Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::io_context& loop_;
   boost::asio::posix::stream_descriptor socket_;
   LineOptions options_;
-  Handlers handlers_;  // Empty once the line is down or gone.
+  // nullptr once the line is down or gone. Whoever calls one keeps all: it may destroy the line.
+  std::shared_ptr<const Handlers> handlers_;
   Logger& logger_;
   std::optional<Dialler> dialler_;
 
@@ -97,7 +98,8 @@ void Line::Connection::answered(Result<Dialler::Answer> answer) {
   }
   logger_.debug("line up server={} from={} version={}", endpoint_, local.host, challenge_.version);
   if (!refusal_) read_on();
-  if (handlers_.on_up) handlers_.on_up({.local = local.host, .peer = peer.host});
+  const auto handlers = handlers_;
+  if (handlers->on_up) handlers->on_up({.local = local.host, .peer = peer.host});
 }
 
 void Line::Connection::send(const AgentMessage& message) {
@@ -133,6 +135,7 @@ void Line::Connection::refuse(Refusal refusal) {
   boost::asio::post(loop_, [self = shared_from_this()] {
     if (self->is_over_) return;
     self->deliver(*self->refusal_);
+    if (self->is_over_) return;
     self->go_down({Errc::InvalidArgument, self->refusal_->message});
   });
 }
@@ -205,13 +208,14 @@ void Line::Connection::digest() {
 }
 
 void Line::Connection::deliver(ServerMessage message) {
-  if (handlers_.on_message) handlers_.on_message(message);
+  const auto handlers = handlers_;
+  if (handlers->on_message) handlers->on_message(message);
 }
 
 void Line::Connection::go_down(Error error) {
-  const auto handlers = std::exchange(handlers_, {});
+  const auto handlers = handlers_;
   hang_up();
-  if (handlers.on_down) handlers.on_down(error);
+  if (handlers->on_down) handlers->on_down(error);
 }
 
 void Line::Connection::go_down_soon(Error error) {
@@ -222,7 +226,7 @@ void Line::Connection::go_down_soon(Error error) {
 
 void Line::Connection::hang_up() {
   if (std::exchange(is_over_, true)) return;
-  handlers_ = {};
+  handlers_.reset();
   dialler_.reset();
   if (!socket_.is_open()) return;
   // Closing with unread bytes resets the connection, and what was sent last might be lost.

@@ -1,7 +1,7 @@
 #include "rendezvous/client/stranger.hpp"
 
+#include "base/text.hpp"
 #include "rendezvous/client/frames.hpp"
-#include "rendezvous/client/printable.hpp"
 
 namespace muster::rendezvous {
 namespace {
@@ -10,7 +10,8 @@ constexpr std::size_t kShownBytes = 40;
 
 /// The first line of what came: a banner can be read, a binary protocol guessed.
 std::string shown(std::string_view bytes) {
-  return printable(bytes.substr(0, bytes.find_first_of("\r\n")), kShownBytes);
+  const auto line = bytes.substr(0, bytes.find_first_of("\r\n"));
+  return printable(line.substr(0, kShownBytes)) + (line.size() > kShownBytes ? "..." : "");
 }
 
 constexpr std::string_view kLookElsewhere =

@@ -5,6 +5,8 @@
 #include "rendezvous/daemon/options.hpp"
 #include "rendezvous/server/server.hpp"
 
+#include <vector>
+
 namespace muster::rendezvous {
 
 Result<posix::Fd> listen_at(const std::optional<Endpoint>& listen) {
@@ -17,10 +19,18 @@ Result<posix::Fd> listen_at(const std::optional<Endpoint>& listen) {
   }
   const auto addresses = posix::resolve(wanted);
   if (!addresses) return pass(addresses.error());
-  Result<posix::Fd> listener = fail(Errc::NotFound, "'" + wanted.host + "' has no address");
-  for (const auto& address : *addresses) {
-    listener = Server::listen(posix::to_endpoint(address));
-    if (listener) break;
+  std::vector<Endpoint> endpoints;
+  for (const auto& address : *addresses) endpoints.push_back(posix::to_endpoint(address));
+  return listen_at_first(endpoints);
+}
+
+Result<posix::Fd> listen_at_first(std::span<const Endpoint> endpoints) {
+  Result<posix::Fd> listener = fail(Errc::NotFound, "the host has no address");
+  for (const auto& endpoint : endpoints) {
+    listener = Server::listen(endpoint);
+    // Where any other port could be had, the address is ours and this port is taken: perhaps by
+    // another musterd, whose nodes and ours would miss each other.
+    if (listener || posix::bind_tcp({.host = endpoint.host, .port = 0})) break;
   }
   return listener;
 }

@@ -1,5 +1,5 @@
-// musterd: the standing rendezvous server. One thread runs the loop and owns everything; gRPC's
-// threads, once an operator has called, carry calls to it.
+// musterd: the standing rendezvous server. One thread runs the loop and owns everything; another
+// writes to the state folder, and gRPC's threads, once an operator has called, carry calls to it.
 
 #include "base/posix/boot_clock.hpp"
 #include "base/posix/fork.hpp"
@@ -14,6 +14,7 @@
 #include "rendezvous/daemon/options.hpp"
 #include "rendezvous/daemon/service_manager.hpp"
 #include "rendezvous/daemon/state_folder.hpp"
+#include "rendezvous/daemon/state_writer.hpp"
 #include "rendezvous/server/control.hpp"
 #include "rendezvous/server/kept_verdict.hpp"
 #include "rendezvous/server/local_server_file.hpp"
@@ -24,10 +25,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <random>
-#include <system_error>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/system/system_error.hpp>
 
 namespace muster::rendezvous {
 namespace {
@@ -67,17 +68,18 @@ std::uint64_t random_bits() {
   return (std::uint64_t{device()} << 32U) | device();
 }
 
-/// Whether nobody can hold a round that a server of this endpoint gave out (protocol.md 6): none
+/// Whether nobody can hold a round that a server of this port gave out (protocol.md 6): none
 /// has been here, and what was here before the machine started has run out of its lease.
-bool is_first_here(const StateFolder* state, const Endpoint& endpoint, Duration max_lease) {
+bool is_first_here(const StateFolder* state, std::uint16_t port, Duration max_lease) {
   const std::chrono::duration<double> up = posix::boot_now().time_since_epoch();
-  return state != nullptr && !state->has_served(endpoint) && up > max_lease * kRecovery;
+  return state != nullptr && !state->has_served(port) && up > max_lease * kRecovery;
 }
 
-/// The verdicts that a server before this one gave.
-std::vector<Archive::Kept> kept_verdicts(const StateFolder& state, Logger& logger) {
+/// The verdicts that a server of this port gave before this one.
+std::vector<Archive::Kept> kept_verdicts(const StateFolder& state, std::uint16_t port,
+                                         Logger& logger) {
   std::vector<Archive::Kept> kept;
-  for (const auto& record : state.records(Archive::kKept)) {
+  for (const auto& record : state.records(port, Archive::kKept)) {
     auto ended = decode_kept(record.content);
     if (ended) {
       kept.push_back({.ended = std::move(*ended), .age = record.age});
@@ -88,24 +90,18 @@ std::vector<Archive::Kept> kept_verdicts(const StateFolder& state, Logger& logge
   return kept;
 }
 
-void keep_verdict(StateFolder& state, const Server& server, const std::string& job,
-                  Logger& logger) {
-  state.forget_older(Archive::kKept);
-  const auto ended = server.ended(job);
-  if (!ended) return;
-  const auto kept = state.keep(encode_kept(*ended));
-  if (!kept) {
-    logger.warn("the verdict of job {} would not outlive a restart: {}", printable(job),
-                kept.error().message);
-  }
-}
-
-/// How many connections are taken: as many as asked for, or as descriptors allow.
-std::size_t connection_limit(const DaemonOptions& options, Logger& logger) {
-  constexpr std::size_t kOwnDescriptors = 64;
+/// How many connections are taken, of all kinds together: as many as asked for, or as descriptors
+/// allow.
+Result<std::size_t> connection_limit(const DaemonOptions& options, Logger& logger) {
+  constexpr std::size_t kOwnDescriptors = 64;  // Beside connections: files, loops, gRPC's own.
   posix::raise_open_file_limit();
   const auto limit = posix::open_file_limit();
-  const auto room = limit > 2 * kOwnDescriptors ? limit - kOwnDescriptors : kOwnDescriptors;
+  if (limit < 2 * kOwnDescriptors) {
+    return fail(Errc::InvalidArgument, "the limit on open files (ulimit -n) is " +
+                                           std::to_string(limit) + ": at least " +
+                                           std::to_string(2 * kOwnDescriptors) + " are needed");
+  }
+  const auto room = limit - kOwnDescriptors;
   if (options.max_connections && *options.max_connections > room) {
     logger.warn(
         "--max-connections {} is more than the limit on open files allows: {}; {} are taken",
@@ -154,6 +150,7 @@ int serve(const DaemonOptions& options, const Environment& environment) {
   auto signals = posix::SignalSource::open({SIGTERM, SIGINT});
   if (!signals) return refuse(signals.error());
   const auto connections = connection_limit(options, *logger);
+  if (!connections) return refuse(connections.error());
 
   std::optional<std::string> token;
   if (options.token_file) {
@@ -184,7 +181,7 @@ int serve(const DaemonOptions& options, const Environment& environment) {
   Server::Options settings;
   settings.core = {
       .max_lease = options.max_lease,
-      .first_here = is_first_here(state ? &*state : nullptr, endpoint, options.max_lease),
+      .first_here = is_first_here(state ? &*state : nullptr, endpoint.port, options.max_lease),
       .bound_at = bound_at,
       .epoch_bits = static_cast<std::uint32_t>(random_bits()),
       .seed = random_bits(),
@@ -192,15 +189,23 @@ int serve(const DaemonOptions& options, const Environment& environment) {
       .limits = {.jobs = options.max_jobs, .nodes = options.max_nodes}};
   settings.listeners.push_back(std::move(*listener));
   settings.token = token;
-  settings.connections = connections;
-  settings.store.limits.connections = connections;
+  settings.connections = *connections;
   settings.store.limits.stored_bytes = options.max_store_memory;
   const bool recovers = !settings.core.first_here;
   if (state) {
-    settings.core.kept = kept_verdicts(*state, *logger);
-    if (const auto marked = state->mark_served(endpoint); !marked) {
+    settings.core.kept = kept_verdicts(*state, endpoint.port, *logger);
+    if (const auto marked = state->mark_served(endpoint.port); !marked) {
       return refuse(marked.error(), "--state-folder: ");
     }
+  }
+  const auto not_kept = [&logger](const std::string& job, const Error& error) {
+    logger->warn("the verdict of job {} would not outlive a restart: {}", printable(job),
+                 error.message);
+  };
+  std::optional<StateWriter> writer;
+  if (state) {
+    writer.emplace(loop, *state,
+                   StateWriter::Options{.port = endpoint.port, .oldest = Archive::kKept}, not_kept);
   }
   auto server = Server::start(loop, std::move(settings), *logger);
   if (!server) return refuse(server.error());
@@ -220,8 +225,8 @@ int serve(const DaemonOptions& options, const Environment& environment) {
       runtime_folder(runtime == environment.end() ? "" : runtime->second), local);
   if (!file && !token) {
     return refuse(file.error(),
-                  "the token that operators need can't be kept; --token-file gives "
-                  "one: ");
+                  "the token that operators need can't be kept; --token-file gives one, "
+                  "XDG_RUNTIME_DIR another folder: ");
   }
   if (!file) logger->warn("musterctl must be given --server: {}", file.error().message);
 
@@ -232,7 +237,8 @@ int serve(const DaemonOptions& options, const Environment& environment) {
   });
   (*server)->on_note([&control](const Rendezvous::Note& note) { control.noted(note); });
   (*server)->on_ended([&](const std::string& job, const Verdict& verdict) {
-    if (state) keep_verdict(*state, **server, job, *logger);
+    const auto ended = writer ? (*server)->ended(job) : std::nullopt;
+    if (ended) writer->keep(job, encode_kept(*ended));
     control.ended(job, verdict);
   });
   EndBySignal end(loop, std::move(*signals), *logger);
@@ -254,6 +260,7 @@ int serve(const DaemonOptions& options, const Environment& environment) {
   (*manager)->stopping();
   (*server)->stop();  // First: from then on nothing is answered or ordered.
   control.stop();
+  if (writer) writer->finish();
   return 0;
 }
 
@@ -271,7 +278,8 @@ int main(int argc, char** argv) {
   muster::posix::ensure_standard_descriptors();
   try {
     return muster::rendezvous::run(std::vector<std::string>(argv, argv + argc));
-  } catch (const std::system_error& error) {  // Of Asio, which can't be had without descriptors.
+  } catch (const boost::system::system_error& error) {
+    // Of Asio, whose loop needs descriptors: the system has none left.
     return muster::rendezvous::refuse({muster::Errc::Internal, error.what()});
   }
 }

@@ -114,7 +114,7 @@ constexpr std::array kFlags{
     Flag{"max-nodes", "N", "nodes of all jobs together [20000]", "",
          [](DaemonOptions& o, const std::string& t) { return put(parse_count(t), o.max_nodes); }},
     Flag{"max-connections", "N",
-         "connections at one time; the c10d store may have as many again [40000]", "",
+         "connections at one time, a third of them of the c10d store [40000]", "",
          [](DaemonOptions& o, const std::string& t) {
            return put(parse_count(t), o.max_connections);
          }},

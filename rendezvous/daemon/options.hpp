@@ -17,7 +17,7 @@ namespace muster::rendezvous {
 
 constexpr std::uint16_t kDefaultPort = 29400;  ///< torchrun's, for c10d.
 
-constexpr std::size_t kConnections = 40000;
+constexpr std::size_t kConnections = 40000;  ///< Of all kinds together.
 
 /// The environment variables that main read, by name.
 using Environment = std::map<std::string, std::string>;

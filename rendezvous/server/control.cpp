@@ -1,6 +1,7 @@
 #include "rendezvous/server/control.hpp"
 
 #include "base/assert.hpp"
+#include "base/posix/server_socket.hpp"
 #include "base/text.hpp"
 #include "muster/v1/control.grpc.pb.h"
 #include "rendezvous/client/secret.hpp"
@@ -87,8 +88,7 @@ class Control::Desk : public std::enable_shared_from_this<Desk> {
   ~Desk() { stop(); }
 
   void adopt(posix::Fd socket, std::string peer) {
-    if (stopped_) return;
-    if (!grpc_ && !start()) return;
+    if (stopped_ || (!grpc_ && !start())) return posix::hang_up(socket.get());
     peers_[socket.get()] = std::move(peer);
     grpc::AddInsecureChannelFromFd(grpc_.get(), socket.release());
   }
@@ -301,7 +301,7 @@ class Control::Desk : public std::enable_shared_from_this<Desk> {
 
   void list(const Caller&, const v1::ListJobsRequest&, Responder<v1::ListJobsReply> responder) {
     for (const auto& view : board_.jobs()) {
-      write(view, WithNodes::No, *responder.reply().add_jobs());
+      write(view, Extent::Brief, *responder.reply().add_jobs());
     }
     responder.answer();
   }
@@ -309,7 +309,7 @@ class Control::Desk : public std::enable_shared_from_this<Desk> {
   void get(const Caller&, const v1::GetJobRequest& request, Responder<v1::GetJobReply> responder) {
     const auto view = board_.job(request.job());
     if (!view) return responder.fail(no_such_job(request.job()));
-    write(*view, WithNodes::Yes, *responder.reply().mutable_job());
+    write(*view, Extent::Whole, *responder.reply().mutable_job());
     responder.answer();
   }
 

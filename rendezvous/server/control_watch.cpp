@@ -30,7 +30,7 @@ v1::DecisionNote::Level to_wire(Rendezvous::Note::Level level) {
 v1::WatchedEvent state_event(const JobView& view) {
   v1::WatchedEvent event;
   event.set_job(view.id);
-  write(view, WithNodes::No, *event.mutable_state());
+  write(view, Extent::Brief, *event.mutable_state());
   return event;
 }
 

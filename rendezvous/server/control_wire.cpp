@@ -68,10 +68,14 @@ void write(const Verdict& verdict, v1::JobOutcome& outcome) {
   if (verdict.cause) write(*verdict.cause, *outcome.mutable_cause());
 }
 
-void write(const JobView& view, WithNodes nodes, v1::JobState& state) {
+void write(const JobView& view, Extent extent, v1::JobState& state) {
+  const auto shown = [extent](const std::string& text) {
+    const std::string_view all = text;
+    return printable(extent == Extent::Brief ? all.substr(0, kBriefText) : all);
+  };
   state.set_id(view.id);
   state.set_phase(view.phase);
-  state.set_reason(printable(view.reason));
+  state.set_reason(shown(view.reason));
   if (view.round) {
     state.mutable_round()->set_epoch(view.round->epoch);
     state.mutable_round()->set_number(view.round->number);
@@ -85,9 +89,13 @@ void write(const JobView& view, WithNodes nodes, v1::JobState& state) {
   state.set_world_size(view.world_size);
   state.set_nodes_total(static_cast<std::uint32_t>(view.nodes.size()));
   write(view.settings.lease, *state.mutable_lease());
-  if (nodes == WithNodes::Yes) {
-    for (const auto& node : view.nodes) write(node, *state.add_nodes());
+  if (view.verdict) {
+    auto& outcome = *state.mutable_outcome();
+    outcome.set_exit_code(view.verdict->exit_code);
+    outcome.set_summary(shown(view.verdict->summary));
   }
+  if (extent == Extent::Brief) return;
+  for (const auto& node : view.nodes) write(node, *state.add_nodes());
   if (view.verdict) write(*view.verdict, *state.mutable_outcome());
 }
 

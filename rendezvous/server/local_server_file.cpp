@@ -65,24 +65,27 @@ Result<LocalServerFile> LocalServerFile::create(const std::string& folder,
   return LocalServerFile(std::move(*file));
 }
 
-Result<std::vector<LocalServer>> local_servers(const std::vector<std::string>& folders) {
-  std::vector<LocalServer> found;
+LocalServers local_servers(const std::vector<std::string>& folders) {
+  LocalServers servers;
   for (const auto& path : folders) {
     const auto folder = posix::PrivateFolder::open(path);
     if (!folder && folder.error().code == Errc::NotFound) continue;
-    if (!folder) return pass(folder.error());
-    const auto files = folder->files(std::string(kSuffix));
-    if (!files) return pass(files.error());
+    const auto files =
+        folder.and_then([](const auto& opened) { return opened.files(std::string(kSuffix)); });
+    if (!files) {
+      servers.passed_over.push_back(files.error().message);
+      continue;
+    }
     for (const auto& file : *files) {
       if (!file.in_use) {
         folder->remove_unused(file.name);
       } else if (auto server = read(file.content)) {
-        found.push_back(std::move(*server));
+        servers.found.push_back(std::move(*server));
       }
     }
   }
-  std::ranges::sort(found, {}, &LocalServer::pid);
-  return found;
+  std::ranges::sort(servers.found, {}, &LocalServer::pid);
+  return servers;
 }
 
 }  // namespace muster::rendezvous

@@ -41,9 +41,12 @@ class LocalServerFile {
   posix::LockedFile file_;
 };
 
-/// The servers that run and keep a file in one of these folders, by process id. A folder that is
-/// missing has none; one that is not ours alone is an error.
-[[nodiscard]] Result<std::vector<LocalServer>> local_servers(
-    const std::vector<std::string>& folders);
+/// The servers that run and keep a file in one of these folders. A folder that is missing has none;
+/// one that is not ours alone is passed over: anybody may have made it where everybody can.
+struct LocalServers {
+  std::vector<LocalServer> found;        ///< By process id.
+  std::vector<std::string> passed_over;  ///< Why, of each such folder.
+};
+[[nodiscard]] LocalServers local_servers(const std::vector<std::string>& folders);
 
 }  // namespace muster::rendezvous

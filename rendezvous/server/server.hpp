@@ -36,9 +36,9 @@ class Server {
     /// only while a job keeps its workers' store here (JobSettings::store_on_server), to that
     /// job's nodes and to what `store.door` allows.
     bool serves_store = true;
-    /// Of agents, HTTP and those that have said nothing yet; the store has limits of its own. Those
-    /// beyond are closed at once.
-    std::size_t connections = 40000;
+    /// Of all kinds together; a gRPC one counts twice, as it takes two descriptors. Those beyond
+    /// are closed at once. The store's are at most a third, so that nodes always find room.
+    std::size_t connections = 300'000;
   };
 
   /// A socket that listens there. Only who has it may call itself the endpoint's server: several
@@ -63,7 +63,9 @@ class Server {
   void on_ended(std::function<void(const std::string& job, const Verdict&)> handler);
   /// Takes connections that begin as gRPC's do: non-blocking, close-on-exec, TCP_NODELAY and
   /// TCP_USER_TIMEOUT set, no byte consumed. `peer` is `host:port`, numeric. None set: they are
-  /// closed, with one line in the log.
+  /// closed, with one line in the log. A connection is one of kMaxGrpc until it is shut down in
+  /// both directions, by gRPC (which does so before it closes it) or by the peer's reset: whoever
+  /// takes it must not close it only.
   void on_grpc(std::function<void(posix::Fd socket, std::string peer)> handler);
   /// The store turned this address away (numeric).
   void on_store_refusal(std::function<void(const std::string& address)> handler);
@@ -77,6 +79,10 @@ class Server {
   /// All that is remembered of the newest job of this id that has ended, for a server after this
   /// one (Rendezvous::Settings::kept).
   [[nodiscard]] std::optional<Archive::Ended> ended(const std::string& id) const;
+
+  /// gRPC connections at one time; one more is closed at once. An operator takes one for as long as
+  /// a command lasts, a watcher one.
+  static constexpr std::size_t kMaxGrpc = 256;
 
   struct Stats {
     std::size_t attendances = 0;  ///< Connections whose Hello was taken.

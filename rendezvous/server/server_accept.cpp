@@ -2,6 +2,7 @@
 #include "rendezvous/server/server_loop.hpp"
 #include "rendezvous/store/buffer.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 
@@ -41,9 +42,14 @@ void Server::Loop::accept_some(int listener) {
   }
 }
 
+std::size_t Server::Loop::taken() const {
+  return links_.size() + http_->size() + 2 * grpc_.size() +
+         (store_ ? store_->stats().connections : 0);
+}
+
 void Server::Loop::admit(posix::Fd socket, const store::Peer& peer) {
   const auto now = std::chrono::steady_clock::now();
-  if (links_.size() >= options_.connections) {
+  if (taken() >= options_.connections) {
     refusals_.refused(
         now, to_endpoint(peer),
         "the limit of all connections is reached: " + std::to_string(options_.connections));
@@ -177,6 +183,8 @@ void Server::Loop::end_overdue() {
 
 Result<std::unique_ptr<store::Server>> Server::Loop::make_store(store::Door door) {
   store::ServerOptions options = options_.store;
+  options.limits.connections =
+      std::min(options.limits.connections, std::max<std::size_t>(options_.connections / 3, 1));
   options.door = std::move(door);
   auto store = store::Server::start(loop_.get_executor(), std::move(options), logger_);
   if (store) {

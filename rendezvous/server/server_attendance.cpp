@@ -1,6 +1,6 @@
+#include "base/text.hpp"
 #include "rendezvous/client/frames.hpp"
 #include "rendezvous/client/handshake.hpp"
-#include "rendezvous/client/printable.hpp"
 #include "rendezvous/client/secret.hpp"
 #include "rendezvous/server/server_loop.hpp"
 #include "rendezvous/store/buffer.hpp"
@@ -12,9 +12,10 @@ namespace {
 
 constexpr std::size_t kKeptBytes = 4 * 1024;  // Of an empty buffer of a link.
 
-/// Waiting on one link before it gets one message more. It is closed then: its agent comes back and
-/// is told anew what holds.
-constexpr std::size_t kUnsentBytes = 64 * 1024;
+/// Waiting on one link that gets one message more: a frame of the longest kind (an Assignment, a
+/// Verdict), and small ones behind it. With more it is closed: its agent comes back and is told
+/// anew what holds. Less would close it, again and again, for a frame that we sent it ourselves.
+constexpr std::size_t kUnsentBytes = kMaxFrameBytes + 64 * 1024;
 
 /// Beginnings of frames, of all links together. The one that would exceed it closes.
 constexpr std::size_t kBufferedBytes = 256 * 1024 * 1024;
@@ -118,8 +119,7 @@ bool Server::Loop::take(Link& link, Open& open) {
 }
 
 bool Server::Loop::take(Link& link, Greeting& greeting) {
-  const bool is_again = link.stage == Link::Stage::Attending;
-  if (link.stage != Link::Stage::Challenged && !is_again) return out_of_turn(link);
+  if (link.stage != Link::Stage::Challenged) return out_of_turn(link);
   if (options_.token) {
     const auto wanted =
         greeting_proof(*options_.token, link.nonces->server, link.nonces->client, greeting.hello);
@@ -129,7 +129,10 @@ bool Server::Loop::take(Link& link, Greeting& greeting) {
                               std::string(kSameToken));
     }
   }
-  if (!is_again) ++attendances_;
+  if (greeting.hello.settings.store_on_server && !may_keep_store(greeting.hello.job)) {
+    return reject(link, "node " + greeting.hello.name + ": " + store_is_taken());
+  }
+  ++attendances_;
   link.stage = Link::Stage::Attending;
   link.is_known = true;
   links_.know(link);
@@ -177,13 +180,7 @@ bool Server::Loop::reject(Link& link, const std::string& text) {
   const auto id = link.id;
   const ServerMessage refusal = Refusal{text, kUsageExitCode};
   send(link, refusal);
-  if (Link* const left = links_.find(id)) {
-    if (std::exchange(left->is_known, false)) {
-      --attendances_;
-      feed(Rendezvous::Lost{id});
-    }
-    see_off(*left);
-  }
+  if (Link* const left = links_.find(id)) see_off(*left);
   return false;
 }
 

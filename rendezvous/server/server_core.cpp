@@ -1,4 +1,4 @@
-#include "rendezvous/client/printable.hpp"
+#include "base/text.hpp"
 #include "rendezvous/server/server_loop.hpp"
 
 #include <chrono>
@@ -82,13 +82,23 @@ void Server::Loop::act(Rendezvous::Note& action) {
   if (on_note) on_note(action);
 }
 
+/// Whether the endpoint's store may be this job's workers' (JobSettings::store_on_server).
+bool Server::Loop::may_keep_store(const std::string& job) const {
+  return !options_.serves_store && (!store_job_ || *store_job_ == job);
+}
+
+/// Why not, and what to do.
+std::string Server::Loop::store_is_taken() const {
+  return "with --rdzv-backend static the store of the job's workers is on the endpoint's port, and "
+         "there it is " +
+         (store_job_ ? "job " + printable(*store_job_) + "'s"
+                     : std::string("everybody's: a standing server (musterd) serves it")) +
+         ". Give --rdzv-backend c10d, or an endpoint that is one of the job's own nodes";
+}
+
 void Server::Loop::act(Rendezvous::OpenStore& action) {
-  if (options_.serves_store || (store_job_ && *store_job_ != action.job)) {
-    logger_.warn(
-        "job {}: its workers' store can't be the endpoint's, which is {} already; give the job "
-        "another endpoint, or let rank 0's node host the store (without --master-port)",
-        printable(action.job),
-        options_.serves_store ? "everybody's" : "that of job " + printable(*store_job_));
+  if (!may_keep_store(action.job)) {  // Its nodes greeted before the other job took it.
+    logger_.warn("job {}: {}", printable(action.job), store_is_taken());
     return;
   }
   store::Door door = options_.store.door;

@@ -64,11 +64,23 @@ posix::Fd Server::Loop::hand_over(Link& link) {
 }
 
 void Server::Loop::hand_to_grpc(Link& link) {
-  const auto peer = to_string(to_endpoint(link.peer));
+  const auto peer = to_endpoint(link.peer);
   if (!on_grpc) return refuse(link, "it speaks gRPC, which this server does not serve");
+  if (grpc_.size() >= kMaxGrpc) {
+    return refuse(link, "the limit of gRPC connections is reached: " + std::to_string(kMaxGrpc));
+  }
+  const auto name = link.id.value;
+  auto watched = posix::duplicate(link.socket.get());
+  if (!watched) return refuse(link, watched.error().message);
   posix::set_low_watermark(link.socket.get(), 1);
   posix::set_user_timeout(link.socket.get(), kGrpcUserTimeout);
-  on_grpc(hand_over(link), peer);
+  auto socket = hand_over(link);
+  const auto added = set_.add(watched->get(), 0, name);
+  if (!added) {
+    return refusals_.refused(std::chrono::steady_clock::now(), peer, added.error().message);
+  }
+  grpc_.emplace(name, *std::move(watched));
+  on_grpc(std::move(socket), to_string(peer));
 }
 
 void Server::Loop::hand_to_http(Link& link) {

@@ -85,6 +85,7 @@ void Server::Loop::stop() {
     }
     link.socket.reset();
   });
+  grpc_.clear();
   store_.reset();
   http_.reset();
   // Last, when nothing is answered any more: whoever binds the port next counts on that.
@@ -107,7 +108,7 @@ std::optional<Archive::Ended> Server::Loop::ended(const std::string& id) const {
 
 Server::Stats Server::Loop::stats() const {
   return {.attendances = attendances_,
-          .connections = links_.size() + (http_ ? http_->size() : 0),
+          .connections = links_.size() + grpc_.size() + (http_ ? http_->size() : 0),
           .refused = refusals_.count(),
           .store = store_ ? store_->stats() : store::Stats{}};
 }
@@ -134,6 +135,8 @@ void Server::Loop::turn() {
         accept_some(options_.listeners[index].get());
       } else if (Link* const link = links_.find(LinkId{event.data.u64})) {
         serve(*link, event.events);
+      } else if (grpc_.erase(event.data.u64) != 0) {  // Only its end is an event.
+        resume_accepting();
       }
       if (is_stopped_) return;
     }

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -81,11 +82,15 @@ class Server::Loop : public std::enable_shared_from_this<Loop> {
   void act(Rendezvous::OpenStore& action);
   void act(Rendezvous::CloseStore& action);
   void act(Rendezvous::Ended& action);
+  [[nodiscard]] bool may_keep_store(const std::string& job) const;
+  [[nodiscard]] std::string store_is_taken() const;
   void arm_core_timer();
   void tell_ended();
 
   // Connections come and go (server_accept.cpp).
   void accept_some(int listener);
+  /// Descriptors that connections of all kinds take.
+  [[nodiscard]] std::size_t taken() const;
   void admit(posix::Fd socket, const store::Peer& peer);
   void pause_accepting(int error);
   void resume_accepting();
@@ -144,6 +149,9 @@ class Server::Loop : public std::enable_shared_from_this<Loop> {
   bool is_stopped_ = false;
 
   Links links_;
+  /// A second descriptor of each connection that is gRPC's, by the name of the link that it was: a
+  /// member of the epoll set, which tells of its end and of nothing else.
+  std::unordered_map<std::uint64_t, posix::Fd> grpc_;
   std::size_t buffered_ = 0;                             // Beginnings of frames.
   std::size_t attendances_ = 0;                          // Links that the core knows as such.
   std::vector<LinkId> dirty_;                            // To send to at the end of the turn.

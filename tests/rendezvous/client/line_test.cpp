@@ -253,6 +253,57 @@ TEST_CASE("a line that is let go calls nobody any more", "[line]") {
   CHECK_FALSE(named->error);
 }
 
+TEST_CASE("a handler that destroys its line ends first", "[line]") {
+  const Service server([](int socket) {
+    std::string bytes(kMagic);
+    encode(ServerFrame(Challenge{"1", std::string(32, 'n'), false, ""}), bytes);
+    say(socket, bytes);
+    hear(socket);  // The Open.
+    hear(socket);  // The Hello.
+    bytes.clear();
+    encode(ServerFrame(ServerMessage(Welcome{"1"})), bytes);
+    say(socket, bytes);
+  });
+  const std::string when = GENERATE("up", "message", "down");
+  CAPTURE(when);
+  LineBench bench;
+  Logger logger{"line", std::make_shared<spdlog::sinks::null_sink_mt>()};
+  std::unique_ptr<Line> line;
+  std::optional<bool> is_whole;
+  // What a handler holds is there until it has ended.
+  const auto destroying = [&line, &is_whole, &when](const std::string& what) {
+    return
+        [&line, &is_whole, destroys = what == when, held = std::make_shared<int>(1)](const auto&) {
+          if (!destroys) return;
+          const std::weak_ptr<int> watched = held;
+          line.reset();
+          is_whole = !watched.expired();
+        };
+  };
+  auto up = destroying("up");
+  line = Line::dial(bench.loop(), {.server = server.endpoint()},
+                    {.on_up =
+                         [&line, &when, up = std::move(up)](const LineFacts& facts) {
+                           if (when != "up") line->send(Report(Hello{}));
+                           up(facts);
+                         },
+                     .on_message = destroying("message"),
+                     .on_down = destroying("down")},
+                    logger);
+  REQUIRE(bench.until([&] { return is_whole.has_value(); }));
+  CHECK(*is_whole);
+}
+
+TEST_CASE("what a stranger sends is shown as far as it can be printed", "[line]") {
+  const Service odd([](int socket) {
+    say(socket, "SSH-\x1b[2J\xff\xc3\xa4" + std::string(100, 'x') + "\n");
+    hear(socket);
+  });
+  const auto [error, took] = verdict_on(odd.endpoint());
+  CHECK(error.message.find("it sent 'SSH-\\x1b[2J\\xff\u00e4" + std::string(29, 'x') + "...'") !=
+        std::string::npos);
+}
+
 TEST_CASE("a farewell that nobody takes ends with its patience", "[farewell]") {
   auto bound = posix::bind_tcp({"127.0.0.1", 0});
   REQUIRE(bound);

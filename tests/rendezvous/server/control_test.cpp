@@ -1,135 +1,16 @@
-#include "rendezvous/server/control.hpp"
-
-#include "muster/v1/control.grpc.pb.h"
+#include "tests/rendezvous/server/control_host.hpp"
 
 #include <future>
-#include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
-#include <grpcpp/create_channel_posix.h>
-#include <map>
 #include <sys/socket.h>
-#include <thread>
 #include <unistd.h>
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/post.hpp>
 #include <catch2/catch.hpp>
-
-namespace {
 
 using namespace muster;
 using namespace muster::rendezvous;
 using namespace std::chrono_literals;
-using Clock = std::chrono::system_clock;
 
-constexpr auto kPatience = 30s;
-const RoundId kRound{.epoch = 0x1234567800000001, .number = 7};
-
-/// Jobs as a test wants them; commands are kept until it answers.
-class FakeBoard : public JobBoard {
- public:
-  struct Given {
-    std::string job;
-    Command command;
-    std::function<void(Result<std::string>)> done;
-  };
-  std::map<std::string, JobView> views;
-  std::vector<Given> given;
-  std::optional<Result<std::string>> answer = Result<std::string>("done so");  // nullopt: later.
-
-  std::vector<JobView> jobs() const override {
-    std::vector<JobView> all;
-    for (const auto& [id, view] : views) all.push_back(view);
-    return all;
-  }
-  std::optional<JobView> job(const std::string& id) const override {
-    const auto found = views.find(id);
-    return found == views.end() ? std::nullopt : std::optional(found->second);
-  }
-  void command(std::string job, Command command,
-               std::function<void(Result<std::string>)> done) override {
-    given.push_back({std::move(job), std::move(command), done});
-    if (answer) done(*answer);
-  }
-};
-
-JobView running_job(const std::string& id) {
-  JobView view;
-  view.id = id;
-  view.phase = "running";
-  view.round = kRound;
-  view.attempt = 2;
-  view.restarts = 1;
-  view.settings.min_nodes = 1;
-  view.settings.max_nodes = 4;
-  view.settings.max_restarts = 3;
-  view.settings.lease = 2500ms;
-  view.world_size = 8;
-  NodeView node;
-  node.name = "h0";
-  node.address = "10.0.0.1";
-  node.state = "running";
-  node.node_rank = NodeRank{0};
-  node.slots = 8;
-  node.silent_for = 250ms;
-  view.nodes = {node};
-  return view;
-}
-
-/// A Control whose loop runs in a thread of its own, and clients that call it from the test's.
-class Served {
- public:
-  explicit Served(Control::Options options = {}) {
-    options.token = "right";
-    board.views["job"] = running_job("job");
-    control = std::make_unique<Control>(loop, board, std::move(options), *logger);
-    thread = std::thread([this] { loop.run(); });
-  }
-  Served(const Served&) = delete;
-  Served& operator=(const Served&) = delete;
-  ~Served() {
-    on_loop([this] { control.reset(); });
-    guard.reset();
-    thread.join();
-  }
-
-  /// Runs it on the loop, and waits for it.
-  void on_loop(const std::function<void()>& work) {
-    std::packaged_task<void()> task(work);
-    auto done = task.get_future();
-    boost::asio::post(loop, [&task] { task(); });
-    done.get();
-  }
-
-  /// The client's end of a connection that the server has just accepted.
-  int dial() {
-    int ends[2];
-    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
-    on_loop([&] { control->adopt(posix::Fd(ends[0]), "10.0.0.9:1234"); });
-    return ends[1];
-  }
-  std::unique_ptr<v1::Control::Stub> client() {
-    return v1::Control::NewStub(grpc::CreateInsecureChannelFromFd("server", dial()));
-  }
-
-  boost::asio::io_context loop{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard{
-      loop.get_executor()};
-  FakeBoard board;
-  std::shared_ptr<Logger> logger = make_stderr_logger(spdlog::level::off);
-  std::unique_ptr<Control> control;
-  std::thread thread;
-};
-
-/// A call's context: the right token unless another authorization is given, and a deadline.
-std::unique_ptr<grpc::ClientContext> context(
-    const std::optional<std::string>& authorization = "Bearer right",
-    Clock::duration patience = kPatience) {
-  auto made = std::make_unique<grpc::ClientContext>();
-  if (authorization) made->AddMetadata("authorization", *authorization);
-  made->set_deadline(Clock::now() + patience);
-  return made;
-}
+namespace {
 
 v1::RestartJobRequest restart_of(const std::string& job, std::optional<RoundId> round = {}) {
   v1::RestartJobRequest request;
@@ -173,7 +54,8 @@ TEST_CASE("who does not know the token is not heard", "[rendezvous][control]") {
   }
 }
 
-TEST_CASE("jobs are listed without their nodes, and shown with them", "[rendezvous][control]") {
+TEST_CASE("jobs are listed without their nodes and causes, and shown with them",
+          "[rendezvous][control]") {
   Served served;
   served.on_loop([&] {
     auto odd = running_job("odd\xff");
@@ -184,6 +66,7 @@ TEST_CASE("jobs are listed without their nodes, and shown with them", "[rendezvo
     odd.verdict->cause = WorkerFailure{.rank = {3}, .local_rank = {1}, .node_rank = {1}};
     odd.verdict->cause->status = ExitStatus{.code = 0, .signal = 11};
     odd.verdict->cause->cause = Cause::OutsideSignal;
+    odd.verdict->cause->stderr_lines = {"last words"};
     served.board.views[odd.id] = odd;
   });
   const auto client = served.client();
@@ -210,12 +93,20 @@ TEST_CASE("jobs are listed without their nodes, and shown with them", "[rendezvo
   CHECK(listed.jobs(1).reason() == "what\\xff\\x0anow");
   CHECK_FALSE(listed.jobs(1).has_round());
   CHECK(listed.jobs(1).outcome().exit_code() == 139);
-  CHECK(listed.jobs(1).outcome().cause().kind() == "outside signal");
-  CHECK(listed.jobs(1).outcome().cause().status() == "SIGSEGV");
+  CHECK(listed.jobs(1).outcome().summary() == "rank 3 failed");
+  CHECK_FALSE(listed.jobs(1).outcome().has_cause());
 
   v1::GetJobRequest get;
-  get.set_job("job");
+  get.set_job("odd\xff");
   v1::GetJobReply got;
+  REQUIRE(client->GetJob(context().get(), get, &got).ok());
+  CHECK(got.job().outcome().exit_code() == 139);
+  CHECK(got.job().outcome().cause().kind() == "outside signal");
+  CHECK(got.job().outcome().cause().status() == "SIGSEGV");
+  REQUIRE(got.job().outcome().cause().stderr_lines_size() == 1);
+  CHECK(got.job().outcome().cause().stderr_lines(0) == "last words");
+
+  get.set_job("job");
   REQUIRE(client->GetJob(context().get(), get, &got).ok());
   REQUIRE(got.job().nodes_size() == 1);
   const auto& node = got.job().nodes(0);
@@ -229,6 +120,30 @@ TEST_CASE("jobs are listed without their nodes, and shown with them", "[rendezvo
   const auto status = client->GetJob(context().get(), get, &got);
   CHECK(status.error_code() == grpc::StatusCode::NOT_FOUND);
   CHECK(status.error_message() == "no job 'no such' is known here");
+}
+
+TEST_CASE("a list of many jobs that failed with much to say is short", "[rendezvous][control]") {
+  constexpr int kJobs = 1000;
+  Served served;
+  served.on_loop([&] {
+    auto job = running_job("");
+    job.phase = "failed";
+    job.reason.assign(10'000, 'r');
+    job.verdict = Verdict{.exit_code = 1, .summary = std::string(10'000, '\x01'), .cause = {}};
+    job.verdict->cause = WorkerFailure{};
+    job.verdict->cause->detail.assign(10'000, 'd');
+    served.board.views.clear();
+    for (int count = 0; count < kJobs; ++count) {
+      job.id = "job " + std::to_string(count);
+      served.board.views[job.id] = job;
+    }
+  });
+  v1::ListJobsReply listed;
+  REQUIRE(served.client()->ListJobs(context().get(), {}, &listed).ok());
+  REQUIRE(listed.jobs_size() == kJobs);
+  CHECK(listed.jobs(0).reason() == std::string(256, 'r'));
+  CHECK(listed.jobs(0).outcome().exit_code() == 1);
+  CHECK(listed.ByteSizeLong() < 2UL * 1024 * kJobs);
 }
 
 TEST_CASE("commands reach the job they name, and its answer the caller", "[rendezvous][control]") {
@@ -373,130 +288,6 @@ TEST_CASE("commands beyond the limit are refused while the others wait", "[rende
   });
   CHECK(first.get() == grpc::StatusCode::OK);
   CHECK(second.get() == grpc::StatusCode::OK);
-}
-
-TEST_CASE("a watcher is told the state of jobs, then what changes and why",
-          "[rendezvous][control][watch]") {
-  Served served;
-  served.on_loop([&] { served.board.views["other"] = running_job("other"); });
-  const auto client = served.client();
-  const auto of_all = context();
-  const auto of_one = context();
-  v1::WatchEventsRequest one;
-  one.set_job("other");
-  const auto all = client->WatchEvents(of_all.get(), {});
-  const auto other = client->WatchEvents(of_one.get(), one);
-  v1::WatchedEvent event;
-  REQUIRE(all->Read(&event));
-  CHECK(event.sequence() == 1);
-  CHECK(event.job() == "job");
-  CHECK(event.state().phase() == "running");
-  CHECK(event.state().nodes().empty());
-  REQUIRE(all->Read(&event));
-  CHECK(event.job() == "other");
-  REQUIRE(other->Read(&event));
-  CHECK(event.sequence() == 1);
-  CHECK(event.job() == "other");
-
-  served.on_loop([&] {
-    served.board.views["job"].phase = "stopping";
-    served.control->noted({.level = Rendezvous::Note::Level::Warn, .job = "job", .text = "one"});
-    served.control->noted({.level = Rendezvous::Note::Level::Info, .job = "job", .text = "two"});
-  });
-  REQUIRE(all->Read(&event));
-  CHECK(event.note().level() == v1::DecisionNote::LEVEL_WARN);
-  CHECK(event.note().text() == "one");
-  REQUIRE(all->Read(&event));
-  CHECK(event.note().text() == "two");
-  REQUIRE(all->Read(&event));  // Once, for both.
-  CHECK(event.sequence() == 5);
-  CHECK(event.state().phase() == "stopping");
-
-  served.on_loop([&] {
-    served.board.views["job"].phase = "failed";
-    served.control->ended("job", {.exit_code = 3, .summary = "rank 1 failed", .cause = {}});
-    served.control->ended("other", {.exit_code = 0, .summary = {}, .cause = {}});
-  });
-  REQUIRE(all->Read(&event));
-  CHECK(event.state().phase() == "failed");
-  REQUIRE(all->Read(&event));
-  CHECK(event.ended().exit_code() == 3);
-  CHECK(event.ended().summary() == "rank 1 failed");
-  REQUIRE(all->Read(&event));
-  CHECK(event.job() == "other");  // Its state has not changed: the end is all there is to say.
-  CHECK(event.has_ended());
-  REQUIRE(other->Read(&event));
-  CHECK(event.sequence() == 2);
-  CHECK(event.has_ended());
-
-  of_all->TryCancel();
-  CHECK(all->Finish().error_code() == grpc::StatusCode::CANCELLED);
-  one.set_job("no such");
-  const auto of_none = context();
-  const auto none = client->WatchEvents(of_none.get(), one);
-  CHECK_FALSE(none->Read(&event));
-  CHECK(none->Finish().error_code() == grpc::StatusCode::NOT_FOUND);
-}
-
-TEST_CASE("a watcher that does not read loses events, and is told how many",
-          "[rendezvous][control][watch]") {
-  constexpr std::uint64_t kNotes = 500;
-  Served served({.token = {}, .unread_events = 4});
-  const auto client = served.client();
-  const auto watching = context();
-  const auto reader = client->WatchEvents(watching.get(), {});
-  v1::WatchedEvent event;
-  REQUIRE(reader->Read(&event));
-  // More than the connection buffers, without which nothing would have to wait.
-  served.on_loop([&] {
-    for (std::uint64_t index = 0; index < kNotes; ++index) {
-      served.control->noted({.level = {}, .job = "x", .text = std::string(30'000, 'n')});
-    }
-  });
-  std::uint64_t told = 0;
-  std::uint64_t lost = 0;
-  std::uint64_t missing = 0;
-  std::uint64_t last = event.sequence();
-  while (told + lost < kNotes && reader->Read(&event)) {
-    missing += event.sequence() - last - 1;
-    last = event.sequence();
-    if (event.has_lost()) {
-      lost += event.lost().count();
-    } else {
-      ++told;
-    }
-  }
-  CHECK(told + lost == kNotes);
-  CHECK(lost > 0);
-  CHECK(missing == lost);
-  CHECK(told >= 4);
-}
-
-TEST_CASE("watchers beyond the limit are refused until one leaves",
-          "[rendezvous][control][watch]") {
-  Served served({.token = {}, .watchers = 1});
-  const auto client = served.client();
-  v1::WatchedEvent event;
-  auto watching = context();
-  const auto first = client->WatchEvents(watching.get(), {});
-  REQUIRE(first->Read(&event));
-  {
-    const auto too_many = context();
-    const auto second = client->WatchEvents(too_many.get(), {});
-    CHECK_FALSE(second->Read(&event));
-    CHECK(second->Finish().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
-  }
-  watching->TryCancel();
-  (void)first->Finish();
-  const auto deadline = Clock::now() + kPatience;
-  for (bool taken = false; !taken;) {  // The server hears of the end a moment later.
-    REQUIRE(Clock::now() < deadline);
-    const auto again = context();
-    const auto third = client->WatchEvents(again.get(), {});
-    taken = third->Read(&event);
-    again->TryCancel();
-    (void)third->Finish();
-  }
 }
 
 TEST_CASE("at its end all that is open is answered: watches, commands, calls that just came",

@@ -1,6 +1,7 @@
 #include "tests/rendezvous/server/server_host.hpp"
 
 #include <chrono>
+#include <sys/socket.h>
 
 #include <catch2/catch.hpp>
 #include <spdlog/sinks/base_sink.h>
@@ -40,6 +41,10 @@ ServerHost::ServerHost(Options options)
       logger_(std::make_unique<Logger>("server", log_)) {
   auto listener = rendezvous::Server::listen({"127.0.0.1", 0});
   REQUIRE(listener);
+  if (options.send_buffer != 0) {  // What is accepted inherits it.
+    REQUIRE(::setsockopt(listener->get(), SOL_SOCKET, SO_SNDBUF, &options.send_buffer,
+                         sizeof options.send_buffer) == 0);
+  }
   rendezvous::Server::Options settings;
   settings.listeners.push_back(*std::move(listener));
   settings.core = options.core;

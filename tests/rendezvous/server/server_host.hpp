@@ -26,6 +26,7 @@ class ServerHost {
     std::optional<std::string> token{};
     bool serves_store = true;
     std::size_t connections = 1000;
+    int send_buffer = 0;  ///< Of each connection; 0: the system's.
     std::function<void(muster::rendezvous::Server&)> prepare{};
     muster::rendezvous::Rendezvous::Settings core{.first_here = true};
     muster::store::ServerOptions store{};
@@ -39,6 +40,8 @@ class ServerHost {
   [[nodiscard]] std::uint16_t port() const { return endpoint_.port; }
   [[nodiscard]] muster::Endpoint endpoint() const { return endpoint_; }
   [[nodiscard]] std::string log_with(std::string_view text);
+
+  [[nodiscard]] boost::asio::io_context& loop() { return loop_; }
 
   /// Runs on the loop's thread.
   template <class Act>

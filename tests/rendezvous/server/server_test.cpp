@@ -4,9 +4,7 @@
 #include "rendezvous/client/handshake.hpp"
 #include "rendezvous/client/secret.hpp"
 #include "rendezvous/store/knock.hpp"
-#include "tests/rendezvous/client/line_probe.hpp"
-#include "tests/rendezvous/server/server_host.hpp"
-#include "tests/rendezvous/store/store_host.hpp"
+#include "tests/rendezvous/server/agents.hpp"
 #include "tests/rendezvous/store/wire.hpp"
 
 #include <atomic>
@@ -20,57 +18,6 @@ using namespace muster::rendezvous;
 using namespace std::chrono_literals;
 
 namespace {
-
-/// An agent of a job of `nodes` nodes.
-Hello hello_of(const std::string& node, std::uint32_t nodes = 1) {
-  Hello hello;
-  hello.job = "job";
-  hello.incarnation = incarnation_of("secret of " + node);
-  hello.machine = "machine of " + node;
-  hello.name = node;
-  hello.slots = 2;
-  hello.store = {"127.0.0.1", 4000};
-  hello.addresses = {"127.0.0.1"};
-  hello.settings.min_nodes = nodes;
-  hello.settings.max_nodes = nodes;
-  hello.ping = 1;
-  return hello;
-}
-
-/// Dials, and says Hello.
-std::unique_ptr<LineProbe> greeted(LineBench& bench, const ServerHost& host, const Hello& hello,
-                                   std::optional<std::string> token = {}) {
-  auto probe = bench.dial({.server = host.endpoint(), .token = std::move(token)});
-  REQUIRE(bench.until([&] { return probe->facts || probe->error; }));
-  REQUIRE(probe->facts);
-  probe->line->send(Report(hello));
-  return probe;
-}
-
-template <class Kind>
-const Kind* order_of(const LineProbe& probe) {
-  for (const auto& each : probe.messages) {
-    const auto* const directive = std::get_if<Directive>(&each);
-    if (directive == nullptr) continue;
-    if (const auto* const order = std::get_if<Kind>(&directive->order)) return order;
-  }
-  return nullptr;
-}
-
-std::string everything_from(RawClient& client) {
-  std::string got;
-  for (;;) {
-    const auto piece = client.receive(1);
-    if (piece.empty()) return got;
-    got += piece;
-  }
-}
-
-std::string framed(const ClientFrame& frame) {
-  std::string bytes;
-  encode(frame, bytes);
-  return bytes;
-}
 
 bool serves_store(RawClient& client) {
   return client.send(kValidate + "\x0dping") && client.receive(4) == "ping";
@@ -238,7 +185,7 @@ TEST_CASE("an agent that sends nonsense costs its own connection, with one line"
   ServerHost host;
   LineBench bench;
   const auto good = greeted(bench, host, hello_of("good"));
-  const std::string opened = std::string(kMagic) + framed(Open{"", std::string(32, 'n')});
+  const std::string opened = ::opened();
   const auto says = [&](const std::string& bytes, const std::string& line) {
     RawClient bad(host.port());
     REQUIRE(bad.send(bytes));
@@ -254,6 +201,8 @@ TEST_CASE("an agent that sends nonsense costs its own connection, with one line"
        "is no message of the attendance");
   says(opened + opened.substr(kMagic.size()), "a frame out of turn");
   says(opened + framed(AgentMessage(Ping{1})), "a frame out of turn");
+  says(opened + framed(Greeting{hello_of("a"), ""}) + framed(Greeting{hello_of("b"), ""}),
+       "a frame out of turn");
   auto bad = hello_of("bad");
   bad.job.assign(2000, 'j');
   says(opened + framed(Greeting{bad, ""}), "hello.job is longer than the limit of 512 bytes");
@@ -281,18 +230,6 @@ TEST_CASE("a name with control characters does not reach the log as it is", "[se
   CHECK(log.find("evil\\x0a2026 error all is lost\\x1b[2J") != std::string::npos);
 }
 
-TEST_CASE("half a frame holds up nobody", "[server]") {
-  ServerHost host;
-  LineBench bench;
-  RawClient half(host.port());
-  const auto whole = std::string(kMagic) + framed(Open{"", std::string(32, 'n')});
-  REQUIRE(half.send(std::string_view(whole).substr(0, whole.size() - 1)));
-  const auto good = greeted(bench, host, hello_of("good"));
-  REQUIRE(bench.until([&] { return good->first<Welcome>() != nullptr; }));
-  REQUIRE(half.send(std::string_view(whole).substr(whole.size() - 1)));
-  CHECK(half.receive(kMagic.size()) == kMagic);
-}
-
 TEST_CASE("what an agent sends may come byte by byte", "[server]") {
   ServerHost host;
   RawClient slow(host.port());
@@ -300,26 +237,6 @@ TEST_CASE("what an agent sends may come byte by byte", "[server]") {
                      framed(Greeting{hello_of("slow"), ""});
   for (const char each : bytes) REQUIRE(slow.send({&each, 1}));
   CHECK(host.until([](const auto& stats) { return stats.attendances == 1; }));
-}
-
-TEST_CASE("an agent that does not read is cut off, and may come back", "[server]") {
-  ServerHost host;
-  LineBench bench;
-  RawClient slow({.receive_buffer = 4096});
-  slow.connect(host.port());
-  REQUIRE(slow.send(std::string(kMagic) + framed(Open{"", std::string(32, 'n')}) +
-                    framed(Greeting{hello_of("slow"), ""})));
-  std::string pings;
-  for (std::uint64_t number = 2; number < 3000; ++number)
-    pings += framed(AgentMessage(Ping{number}));
-  bool is_cut = false;
-  for (int count = 0; count < 10000 && !is_cut; ++count) is_cut = !slow.send(pings);
-  CHECK(is_cut);
-  CHECK(host.log_with("it does not take what it is sent").find("127.0.0.1") != std::string::npos);
-  auto hello = hello_of("slow");
-  hello.ping = 100'000'000;  // Numbers never restart within an incarnation.
-  const auto again = greeted(bench, host, hello);
-  CHECK(bench.until([&] { return again->first<Pong>() != nullptr; }));
 }
 
 TEST_CASE("HTTP is answered on the same port", "[server][http]") {
@@ -441,20 +358,6 @@ TEST_CASE("a TLS handshake is told from a store's client", "[server]") {
   REQUIRE(client.send(std::string("\x16\x03\x01\x02\x00", 5)));
   CHECK(client.is_closed_by_peer());
   CHECK(host.log_with("TLS handshake, which is not spoken here").find("warning") == 0);
-}
-
-TEST_CASE("connections beyond the limit are closed, those within go on", "[server]") {
-  ServerHost host({.connections = 8});
-  std::vector<std::unique_ptr<RawClient>> held;
-  for (int count = 0; count < 5; ++count) {
-    held.push_back(std::make_unique<RawClient>(host.port()));
-    REQUIRE(held.back()->send(kMagic));
-  }
-  RawClient beyond(host.port());
-  CHECK(beyond.is_closed_by_peer());
-  CHECK(host.log_with("limit of connections from one address is reached: 5").find("warning") == 0);
-  REQUIRE(held[0]->send(framed(Open{"", std::string(32, 'n')})));
-  CHECK(held[0]->receive(kMagic.size()) == kMagic);
 }
 
 TEST_CASE("a command reaches the job, and is answered", "[server]") {
