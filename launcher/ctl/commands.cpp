@@ -96,8 +96,11 @@ class Asker {
     return steer(restart.job, request, reply, &v1::Control::Stub::RestartJob);
   }
   Result<void> operator()(const Stop& stop) {
+    const auto job = get(stop.job);
+    if (!job) return pass(job.error());
     v1::StopJobRequest request;
     request.set_job(stop.job);
+    if (job->job().has_round()) *request.mutable_round() = job->job().round();
     v1::StopJobReply reply;
     return steer(stop.job, request, reply, &v1::Control::Stub::StopJob);
   }

@@ -52,11 +52,6 @@ grpc::Status no_such_job(const std::string& job) {
   return {grpc::StatusCode::NOT_FOUND, "no job '" + printable(job) + "' is known here"};
 }
 
-std::string to_text(const std::optional<RoundId>& round) {
-  if (!round) return "no round yet";
-  return "round " + std::to_string(round->epoch) + "." + std::to_string(round->number);
-}
-
 template <class Request>
 std::optional<RoundId> believed_round(const Request& request) {
   return request.has_round() ? std::optional(read(request.round())) : std::nullopt;
@@ -318,19 +313,18 @@ class Control::Desk : public std::enable_shared_from_this<Desk> {
     if (request.node().empty()) {
       return responder.fail({grpc::StatusCode::INVALID_ARGUMENT, "the node to drain is missing"});
     }
-    const auto round = believed_round(request);
-    steer(caller, "drain", request.job(), round,
-          rendezvous::DrainNode{.node = request.node(), .round = round}, std::move(responder));
+    steer(caller, "drain", request.job(),
+          rendezvous::DrainNode{.node = request.node(), .round = believed_round(request)},
+          std::move(responder));
   }
   void restart(const Caller& caller, const v1::RestartJobRequest& request,
                Responder<v1::RestartJobReply> responder) {
-    const auto round = believed_round(request);
-    steer(caller, "restart", request.job(), round, rendezvous::RestartJob{.round = round},
-          std::move(responder));
+    steer(caller, "restart", request.job(),
+          rendezvous::RestartJob{.round = believed_round(request)}, std::move(responder));
   }
   void stop_job(const Caller& caller, const v1::StopJobRequest& request,
                 Responder<v1::StopJobReply> responder) {
-    steer(caller, "stop", request.job(), believed_round(request), rendezvous::StopJob{},
+    steer(caller, "stop", request.job(), rendezvous::StopJob{.round = believed_round(request)},
           std::move(responder));
   }
   void set_sizes(const Caller& caller, const v1::SetSizesRequest& request,
@@ -342,21 +336,16 @@ class Control::Desk : public std::enable_shared_from_this<Desk> {
                std::to_string(request.max_nodes()) +
                " make no sense: the minimum is 1 or more, and at most the maximum"});
     }
-    steer(caller, "sizes", request.job(), believed_round(request),
-          rendezvous::SetSizes{.min = request.min_nodes(), .max = request.max_nodes()},
+    steer(caller, "sizes", request.job(),
+          rendezvous::SetSizes{.min = request.min_nodes(),
+                               .max = request.max_nodes(),
+                               .round = believed_round(request)},
           std::move(responder));
   }
 
   template <class Reply>
-  void steer(const Caller& caller, std::string_view name, const std::string& job,
-             const std::optional<RoundId>& believed, Command command, Responder<Reply> responder) {
-    const auto view = board_.job(job);
-    if (!view) return responder.fail(no_such_job(job));
-    if (believed && view->round != believed) {
-      return responder.fail({grpc::StatusCode::ABORTED, "job '" + printable(job) + "' is in " +
-                                                            to_text(view->round) + ", not in " +
-                                                            to_text(believed) + ": look again"});
-    }
+  void steer(const Caller& caller, std::string_view name, const std::string& job, Command command,
+             Responder<Reply> responder) {
     if (pending_.size() >= options_.commands) {
       return responder.fail({grpc::StatusCode::RESOURCE_EXHAUSTED,
                              "as many commands as the server takes (" +

@@ -629,6 +629,8 @@ TEST_CASE("a restart is free, and done once for one round", "[rendezvous][job][c
   const auto again = sim.command(RestartJob{round});
   REQUIRE_FALSE(again);
   CHECK(again.error().code == Errc::Stale);
+  CHECK(sim.command(StopJob{round}).error().code == Errc::Stale);
+  CHECK(sim.command(SetSizes{1, 1, round}).error().code == Errc::Stale);
   CHECK(sim["a"].assignments.size() == 2);
 }
 
