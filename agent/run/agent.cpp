@@ -132,15 +132,27 @@ Result<Outcome> Agent::run() {
   attendance_.attend({});
   knocker_.reset();
   if (preempt_) preempt_->pause();
-  // What survives SIGKILL (a verdict after Stuck) is the keeper's to wait for.
-  if (fault_) (void)posix::end_descendants(kLastSweepPatience);
-  if (keeper_is_dead_) attendance_.say_farewell("its keeper was killed");
+  end_tree();
   const auto patience = fault_ ? kFaultPatience : kFlushPatience;
   out_.flush(patience);
   err_.flush(patience);
   if (fault_) return pass(*fault_);
   MUSTER_ASSERT(outcome_.has_value());
   return std::move(*outcome_);
+}
+
+/// Sees to it that nothing is left when we leave. Nobody says farewell for a tree that is not
+/// empty: then the lease decides.
+void Agent::end_tree() {
+  posix::Swept swept{.is_empty = !posix::has_children(), .left = {}};
+  // What survived SIGKILL for long has been reported, and is the keeper's to wait for.
+  if (!swept.is_empty && !is_stuck_) swept = posix::end_descendants(kLastSweepPatience);
+  if (!swept.is_empty) {
+    if (!is_stuck_) logger_.error("{}", posix::describe(swept));
+    (void)keeper_.farewell.write({});
+  } else if (keeper_is_dead_) {
+    attendance_.say_farewell("its keeper was killed");
+  }
 }
 
 void Agent::feed(const WorkerGroup::Event& event) {
@@ -302,6 +314,7 @@ void Agent::act(const WorkerGroup::EndRound& end) {
 }
 
 void Agent::act(const WorkerGroup::GiveUp& give_up) {
+  is_stuck_ = true;
   const auto pids = posix::descendants();
   if (pids.empty()) {
     logger_.error("workers stuck: some process survives SIGKILL, and /proc does not show which");
@@ -460,13 +473,15 @@ void Agent::on_signal(const posix::ReceivedSignal& signal) {
 }
 
 void Agent::end_launcher(const posix::ReceivedSignal& signal) {
-  if (last_signal_ == SIGINT && signal.number == SIGINT && signal.from_terminal) {
+  const bool has_workers =
+      !is_stuck_ && std::any_of(workers_.begin(), workers_.end(),
+                                [](const auto& worker) { return worker != nullptr; });
+  const bool is_second = last_signal_ == SIGINT && signal.number == SIGINT && signal.from_terminal;
+  if (is_second && has_workers) {
     logger_.warn("second Ctrl-C: killing the workers");
     feed(WorkerGroup::Hurried{});
     return;
   }
-  const bool has_workers = std::any_of(workers_.begin(), workers_.end(),
-                                       [](const auto& worker) { return worker != nullptr; });
   logger_.warn("got {} from {}{}", signal_name(signal.number), sender_text(signal),
                last_signal_ == 0 || !has_workers ? "" : "; the workers are stopping already");
   last_signal_ = signal.number;
@@ -487,8 +502,7 @@ void Agent::watch_keeper() {
         keeper_.page.end();
         keeper_is_dead_ = true;
         fault_ = Error{Errc::Internal, "the keeper process was killed; the workers were ended"};
-        (void)posix::end_descendants(kLastSweepPatience);
-        loop_.stop();
+        loop_.stop();  // The tree is ended next.
       });
 }
 

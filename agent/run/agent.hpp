@@ -96,6 +96,7 @@ class Agent {
  private:
   struct Worker;
 
+  void end_tree();
   void feed(const WorkerGroup::Event& event);
   void arm_timer();
   void act(const WorkerGroup::HostStore& host);
@@ -152,6 +153,7 @@ class Agent {
   std::unique_ptr<store::Server> store_;  // Until the round is over on all nodes.
   bool is_empty_ = true;                  // Nothing of the newest round is left here.
   bool is_over_ = false;                  // It was stopped, or our lease ended.
+  bool is_stuck_ = false;                 // Some process of ours survives SIGKILL.
   std::unique_ptr<Knocker> knocker_;
   std::string interface_;  // Of the running round's route between nodes; empty: none is told.
   std::optional<OomWatch> oom_;

@@ -123,8 +123,7 @@ std::string Job::gathering_text(TimePoint now) const {
 /// When the waiting ends by itself.
 std::string Job::countdown(TimePoint now) const {
   const auto& gathering = std::get<Gathering>(phase_);
-  if (waits_for_older_nodes(now))
-    return "; at most " + seconds_until(now, common_.recovery_ends);
+  if (waits_for_older_nodes(now)) return "; at most " + seconds_until(now, common_.recovery_ends);
   if (forming_deadline_)
     return "; " + seconds_until(now, *forming_deadline_) + " until the round forms";
   if (sizes_.legal(presence().there)) return {};

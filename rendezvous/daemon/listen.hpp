@@ -8,8 +8,8 @@
 
 namespace muster::rendezvous {
 
-/// Listens where `--listen` says; nullopt or an empty host: all addresses, of both families where the
-/// machine has both. A name that has several addresses gives the first that is ours.
+/// Listens where `--listen` says; nullopt or an empty host: all addresses, of both families where
+/// the machine has both. A name that has several addresses gives the first that is ours.
 [[nodiscard]] Result<posix::Fd> listen_at(const std::optional<Endpoint>& listen);
 
 /// At which a program of this machine reaches a server that listens there.
