@@ -290,7 +290,7 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
     settings.store = *master;
     // First the port: where it can't be had nothing was made yet.
     if (!settings.store_ports || master->port != 0) {
-      auto bound = posix::bind_tcp(*master);
+      auto bound = agent::StorePort::reserve_at(*master, settings.environment.agent_hosts_store);
       if (!bound) {
         return own_error("the worker store (--master-addr, --master-port): " +
                          bound.error().message);

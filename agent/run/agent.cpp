@@ -36,13 +36,6 @@ std::string sender_text(const posix::ReceivedSignal& signal) {
   return "process " + std::to_string(signal.sender) + (name.empty() ? "" : " (" + name + ")");
 }
 
-/// All addresses of a machine whose kernel has no IPv6 are the IPv4 ones.
-Result<posix::Fd> bind_at(const Endpoint& endpoint) {
-  auto bound = posix::bind_tcp(endpoint);
-  if (bound || endpoint.host != "::" || bound.error().code == Errc::InvalidArgument) return bound;
-  return posix::bind_tcp({"0.0.0.0", endpoint.port});
-}
-
 posix::SignalSource open_signals(const KeeperLink& keeper) {
   auto numbers = user_signals(keeper.user_signals);
   numbers.push_back(SIGCHLD);
@@ -73,6 +66,10 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
       group_({.workers = static_cast<std::uint32_t>(settings_.workers.size()),
               .grace = settings_.grace,
               .preempt_signal = settings_.preempt.signal}),
+      store_port_({.at = settings_.store,
+                   .range = settings_.store_ports,
+                   .is_agents = settings_.environment.agent_hosts_store},
+                  std::move(settings_.first_store)),
       signals_(open_signals(keeper)),
       signal_wait_(loop),
       keeper_wait_(loop),
@@ -81,7 +78,6 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
       err_(loop, 2, "stderr", logger),
       err_is_terminal_(posix::is_terminal(2)) {
   workers_.resize(settings_.workers.size());
-  reserved_ = std::move(settings_.first_store);
   // A log line that waits for whoever should read stderr would hold up the loop.
   write_log_through(logger_, [this](std::string line) { log_through_console(std::move(line)); });
 }
@@ -89,7 +85,7 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
 Agent::~Agent() { write_log_through(logger_, {}); }
 
 Result<Outcome> Agent::run() {
-  auto store = reserve_store();
+  auto store = store_port_.reserve();
   if (!store) return pass(store.error());
   Hello hello;  // What else belongs to it is the attendance's to know.
   hello.slots = static_cast<std::uint32_t>(settings_.workers.size());
@@ -193,7 +189,7 @@ void Agent::act(const WorkerGroup::HostStore& host) {
   auto options = settings_.store_options;
   options.door = door_for(host.assignment);
   auto server =
-      store::Server::start(loop_.get_executor(), std::move(reserved_), std::move(options), logger_);
+      store::Server::start(loop_.get_executor(), store_port_.take(), std::move(options), logger_);
   if (!server) {
     feed(WorkerGroup::NotHosted{server.error().message});
     return;
@@ -293,11 +289,11 @@ void Agent::act(const WorkerGroup::EndRound& end) {
   // Workers of other nodes may not even have begun to meet there.
   const bool others_meet = assignment_.nodes > 1 && !is_over_;
   if (!others_meet) store_.reset();
-  reserved_.reset();
-  auto next = reserve_store();
+  store_port_.release();
+  auto next = store_port_.reserve();
   if (!next && store_) {  // Perhaps for want of a second port.
     store_.reset();
-    next = reserve_store();
+    next = store_port_.reserve();
   }
   if (!next) {
     fault_ = next.error();
@@ -573,34 +569,6 @@ void Agent::log_through_console(std::string line) {
                " lines of the log were lost: nobody read them\n");
   }
   err_.write(std::move(line));
-}
-
-Result<Endpoint> Agent::reserve_store() {
-  if (!reserved_) {
-    auto bound = bind_store();
-    if (!bound) return pass(bound.error());
-    reserved_ = std::move(*bound);
-  }
-  auto endpoint = posix::to_endpoint(posix::local_address(reserved_.get()));
-  return endpoint;
-}
-
-Result<posix::Fd> Agent::bind_store() {
-  if (!settings_.store_ports || settings_.store.port != 0) return bind_at(settings_.store);
-  const auto [first, last] = *settings_.store_ports;
-  const std::uint32_t count = std::uint32_t{last} - first + 1;
-  std::optional<Error> trouble;
-  for (std::uint32_t tried = 0; tried < count; ++tried) {
-    // On from where the last round's was: a worker that is slow to die may still hold on to that.
-    const std::uint32_t offset = next_port_offset_++ % count;
-    auto bound =
-        bind_at({settings_.store.host, static_cast<std::uint16_t>(std::uint32_t{first} + offset)});
-    if (bound) return bound;
-    trouble = bound.error();
-  }
-  return fail(trouble->code, "no port of --port-range " + std::to_string(first) + "-" +
-                                 std::to_string(last) +
-                                 " can be had for the worker store; the last: " + trouble->message);
 }
 
 /// Opens the streams of a worker and fills its command in.

@@ -7,6 +7,7 @@
 #include "agent/run/log_folder.hpp"
 #include "agent/run/oom_watch.hpp"
 #include "agent/run/preempt_watch.hpp"
+#include "agent/run/store_port.hpp"
 #include "agent/run/streams.hpp"
 #include "agent/run/worker_environment.hpp"
 #include "base/log/log.hpp"
@@ -36,12 +37,6 @@ struct WorkerPlan {
   StreamPlan err;
 };
 
-/// Ports that a firewall lets through (`--port-range`), both ends included.
-struct PortRange {
-  std::uint16_t first = 0;
-  std::uint16_t last = 0;
-};
-
 /// What tells that this machine will be taken away.
 struct PreemptSettings {
   std::string command;             ///< Polled (PreemptWatch); empty: none.
@@ -59,7 +54,7 @@ struct AgentSettings {
   /// all addresses, and the attendance names one of them. Port 0: a free one each round.
   Endpoint store;
   std::optional<PortRange> store_ports;  ///< Where the store's port is 0.
-  posix::Fd first_store;  ///< Bound there already, for the first round; none: the agent binds it.
+  posix::Fd first_store;  ///< Reserved already (StorePort), for the first round; none: it is not.
   /// Who may come to the store beside the job's nodes (`--store-allow`). Where the job has one node
   /// and no lease, and none is named, everybody may.
   std::vector<store::Network> store_allow;
@@ -130,8 +125,6 @@ class Agent {
   void reap();
   void worker_ended(std::uint32_t index);
   WorkerFailure examine(std::uint32_t index, const ExitStatus& status);
-  Result<Endpoint> reserve_store();
-  Result<posix::Fd> bind_store();
   void announce_drain();
   void log_through_console(std::string line);
   Result<std::unique_ptr<Worker>> prepare(const WorkerGroup::Spawn& spawn, posix::Command& command);
@@ -148,8 +141,7 @@ class Agent {
 
   std::vector<std::unique_ptr<Worker>> workers_;  // By index; of the running round.
   Assignment assignment_;
-  posix::Fd reserved_;                    // Bound for the next round's store.
-  std::uint32_t next_port_offset_ = 0;    // Within the range.
+  StorePort store_port_;                  // For the next round.
   std::unique_ptr<store::Server> store_;  // Until the round is over on all nodes.
   bool is_empty_ = true;                  // Nothing of the newest round is left here.
   bool is_over_ = false;                  // It was stopped, or our lease ended.
