@@ -108,9 +108,10 @@ EmbeddedServer::EmbeddedServer(boost::asio::io_context& loop,
 
 EmbeddedServer::~EmbeddedServer() {
   control_->stop();
-  server_->stop();
   // Nobody holds a round of the job any more, so that the next one need not wait for anybody.
+  // Before the port is free: from then on the marker may be that of the next server.
   if (is_over_ && !settings_.marker.empty()) posix::remove_marker(settings_.marker);
+  server_->stop();
 }
 
 Endpoint EmbeddedServer::endpoint() const { return from_here(server_->endpoint()); }

@@ -65,9 +65,7 @@ void MeetingPoint::attend(Handlers handlers) {
 
 /// From the loop, unless we are gone by then.
 void MeetingPoint::later(std::function<void()> what) {
-  asio::post(loop_, [life = std::weak_ptr(life_), what = std::move(what)] {
-    if (!life.expired()) what();
-  });
+  asio::post(loop_, life_.guard(std::move(what)));
 }
 
 /// Where this node's workers find the server's store.
@@ -210,9 +208,9 @@ void MeetingPoint::look_again(const std::string& cause) {
   }
   pause_.expires_after(std::min<Duration>(addresses_.empty() ? kPauseOfNames : kPause,
                                           patience - std::chrono::duration_cast<Duration>(waited)));
-  pause_.async_wait([this](const boost::system::error_code& error) {
+  pause_.async_wait(life_.guard([this](const boost::system::error_code& error) {
     if (!error) look();
-  });
+  }));
 }
 
 void MeetingPoint::join(const Endpoint& server) {
@@ -245,6 +243,7 @@ void MeetingPoint::give_up(int exit_code, const std::string& message) {
 void MeetingPoint::see_off(const std::vector<int>& signals) {
   if (!server_ || server_->is_over()) return;
   attendance_.reset();  // It has left.
+  is_over_ = true;
   auto source = posix::SignalSource::open(signals);
   if (!source) return;
   auto copy = posix::duplicate(source->descriptor());
@@ -252,13 +251,13 @@ void MeetingPoint::see_off(const std::vector<int>& signals) {
   loop_.restart();
   asio::posix::stream_descriptor interrupted(loop_, copy->release());
   interrupted.async_wait(asio::posix::stream_descriptor::wait_read,
-                         [this](const boost::system::error_code& error) {
+                         life_.guard([this](const boost::system::error_code& error) {
                            if (!error) loop_.stop();
-                         });
+                         }));
   pause_.expires_after(farewell_patience(settings_.attendance.hello.settings.lease));
-  pause_.async_wait([this](const boost::system::error_code& error) {
+  pause_.async_wait(life_.guard([this](const boost::system::error_code& error) {
     if (!error) loop_.stop();
-  });
+  }));
   server_->on_over([this] { loop_.stop(); });
   loop_.run();
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "agent/run/keeper.hpp"
+#include "agent/run/life.hpp"
 #include "agent/run/remote_attendance.hpp"
 #include "base/log/log.hpp"
 #include "launcher/embedded_server.hpp"
@@ -91,7 +92,7 @@ class MeetingPoint : public rendezvous::Attendance {
   std::unique_ptr<EmbeddedServer> server_;
   std::unique_ptr<agent::RemoteAttendance> attendance_;
   std::optional<NodeRank> node_rank_;
-  std::shared_ptr<bool> life_ = std::make_shared<bool>(true);  // What is posted may come after us.
+  agent::Life life_;
 };
 
 }  // namespace muster::launcher

@@ -173,9 +173,9 @@ void Agent::arm_timer() {
     return;
   }
   timer_.expires_at(*deadline);
-  timer_.async_wait([this](const boost::system::error_code& error) {
+  timer_.async_wait(life_.guard([this](const boost::system::error_code& error) {
     if (!error) feed(WorkerGroup::Ticked{});
-  });
+  }));
 }
 
 void Agent::act(const WorkerGroup::HostStore& host) {
@@ -443,11 +443,11 @@ store::Door Agent::door_for(const Assignment& assignment) const {
 
 void Agent::watch_signals() {
   signal_wait_.async_wait(asio::posix::stream_descriptor::wait_read,
-                          [this](const boost::system::error_code& error) {
+                          life_.guard([this](const boost::system::error_code& error) {
                             if (error) return;
                             while (const auto signal = signals_.next()) on_signal(*signal);
                             watch_signals();
-                          });
+                          }));
 }
 
 void Agent::on_signal(const posix::ReceivedSignal& signal) {
@@ -492,14 +492,15 @@ void Agent::notice(const std::string& reason) {
 }
 
 void Agent::watch_keeper() {
-  keeper_wait_.async_wait(
-      asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
-        if (error) return;
-        keeper_.page.end();
-        keeper_is_dead_ = true;
-        fault_ = Error{Errc::Internal, "the keeper process was killed; the workers were ended"};
-        loop_.stop();  // The tree is ended next.
-      });
+  keeper_wait_.async_wait(asio::posix::stream_descriptor::wait_read,
+                          life_.guard([this](const boost::system::error_code& error) {
+                            if (error) return;
+                            keeper_.page.end();
+                            keeper_is_dead_ = true;
+                            fault_ = Error{Errc::Internal,
+                                           "the keeper process was killed; the workers were ended"};
+                            loop_.stop();  // The tree is ended next.
+                          }));
 }
 
 void Agent::watch_worker(std::uint32_t index) {
@@ -508,9 +509,9 @@ void Agent::watch_worker(std::uint32_t index) {
   if (!copy) return;  // SIGCHLD tells as well.
   worker.watch.assign(copy->release());
   worker.watch.async_wait(asio::posix::stream_descriptor::wait_read,
-                          [this](const boost::system::error_code& error) {
+                          life_.guard([this](const boost::system::error_code& error) {
                             if (!error) reap();
-                          });
+                          }));
 }
 
 /// Reaps whatever has ended: workers, and orphans that fell to us. A child that we don't know is an

@@ -4,6 +4,7 @@
 #include "agent/run/console.hpp"
 #include "agent/run/keeper.hpp"
 #include "agent/run/knocker.hpp"
+#include "agent/run/life.hpp"
 #include "agent/run/log_folder.hpp"
 #include "agent/run/oom_watch.hpp"
 #include "agent/run/preempt_watch.hpp"
@@ -165,6 +166,7 @@ class Agent {
   std::optional<Outcome> outcome_;
   std::optional<Error> fault_;  // Of our own.
   bool keeper_is_dead_ = false;
+  Life life_;
 };
 
 }  // namespace muster::agent

@@ -63,8 +63,7 @@ RemoteAttendance::RemoteAttendance(asio::io_context& loop, Settings settings,
 RemoteAttendance::~RemoteAttendance() = default;
 
 void RemoteAttendance::report(Report report) {
-  asio::post(loop_, [this, life = std::weak_ptr(life_), report = std::move(report)] {
-    if (life.expired()) return;
+  asio::post(loop_, life_.guard([this, report = std::move(report)] {
     if (const auto* hello = std::get_if<Hello>(&report)) {
       begin(*hello);
       return;
@@ -76,7 +75,7 @@ void RemoteAttendance::report(Report report) {
       (void)leave_note();  // It fitted before.
     }
     feed(Attendee::Reported{report});
-  });
+  }));
 }
 
 /// Completes the launcher's Hello by what the agent knows, and dials.
@@ -226,14 +225,13 @@ void RemoteAttendance::say_farewell(const std::string& reason) {
 void RemoteAttendance::arm_timer() { timer_.arm(attendee_->next_deadline()); }
 
 void RemoteAttendance::watch_timer() {
-  timer_wait_.async_wait(
-      asio::posix::stream_descriptor::wait_read,
-      [this, life = std::weak_ptr(life_)](const boost::system::error_code& error) {
-        if (error || life.expired()) return;
-        timer_.arm(std::nullopt);
-        feed(Attendee::Ticked{});
-        watch_timer();
-      });
+  timer_wait_.async_wait(asio::posix::stream_descriptor::wait_read,
+                         life_.guard([this](const boost::system::error_code& error) {
+                           if (error) return;
+                           timer_.arm(std::nullopt);
+                           feed(Attendee::Ticked{});
+                           watch_timer();
+                         }));
 }
 
 void RemoteAttendance::forget(std::uint64_t line) { connections_.erase(line); }

@@ -3,6 +3,7 @@
 #include "agent/core/attendee.hpp"
 #include "agent/run/farewell_note.hpp"
 #include "agent/run/keeper.hpp"
+#include "agent/run/life.hpp"
 #include "base/endpoint.hpp"
 #include "base/log/log.hpp"
 #include "base/posix/boot_clock.hpp"
@@ -99,7 +100,7 @@ class RemoteAttendance : public rendezvous::Attendance {
   std::string said_;
   bool is_welcome_ = false;  // To some server.
   FarewellNote farewell_;
-  std::shared_ptr<bool> life_ = std::make_shared<bool>(true);  // What is posted may come after us.
+  Life life_;
 };
 
 }  // namespace muster::agent

@@ -163,6 +163,26 @@ TEST_CASE("the preempt command's exit with 0 is a notice, its first line the rea
   CHECK(fixture.rendezvous().notices[0].left == std::chrono::seconds(30));
 }
 
+TEST_CASE("a watch that is gone does not run, although its time had come", "[agent][run]") {
+  Fixture fixture;  // Without the guard this is a use after free, which AddressSanitizer finds.
+  const auto mark = fixture.folder / "ran";
+  std::optional<agent::PreemptWatch> watch;
+  boost::asio::steady_timer sooner(fixture.loop, std::chrono::seconds(-1));
+  bool has_destroyed = false;
+  sooner.async_wait([&](const boost::system::error_code&) {  // Of the same turn of the loop.
+    watch.reset();
+    has_destroyed = true;
+  });
+  watch.emplace(
+      fixture.loop,
+      agent::PreemptWatch::Settings{
+          .command = "touch " + mark.string(), .environment = {}, .signals = {}, .interval = {}},
+      [](const std::string&) {}, *fixture.logger);
+  fixture.loop.run();
+  CHECK(has_destroyed);
+  CHECK_FALSE(posix::has_children());
+}
+
 TEST_CASE("a preempt command that hangs holds up no round's end", "[agent][run]") {
   Fixture fixture;
   const auto began = (fixture.folder / "began").string();
