@@ -55,7 +55,7 @@ void MeetingPoint::attend(Handlers handlers) {
       }
       node_rank_ = part->node_rank;
       auto ours = *part;
-      if (ours.store_on_server) ours.master = numeric_endpoint();
+      if (ours.store_on_server) ours.master = store_endpoint();
       on_order(ours);
     };
   }
@@ -68,10 +68,10 @@ void MeetingPoint::later(std::function<void()> what) {
   asio::post(loop_, life_.guard(std::move(what)));
 }
 
-/// Where this node's workers find the server's store.
-Endpoint MeetingPoint::numeric_endpoint() const {
-  const auto& endpoint = settings_.meeting.server;
-  return {addresses_.empty() ? endpoint.host : addresses_.front(), endpoint.port};
+/// Where this node's workers find the server's store: at the one of its addresses that has
+/// answered.
+Endpoint MeetingPoint::store_endpoint() const {
+  return {attendance_->server_address(), settings_.meeting.server.port};
 }
 
 void MeetingPoint::report(Report report) {

@@ -70,7 +70,7 @@ class MeetingPoint : public rendezvous::Attendance {
   void join(const Endpoint& server);
   void give_up(int exit_code, const std::string& message);
   [[nodiscard]] bool is_silent_for_long() const;
-  [[nodiscard]] Endpoint numeric_endpoint() const;
+  [[nodiscard]] Endpoint store_endpoint() const;
 
   boost::asio::io_context& loop_;
   Settings settings_;

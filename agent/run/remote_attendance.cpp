@@ -1,5 +1,6 @@
 #include "agent/run/remote_attendance.hpp"
 
+#include "base/posix/interfaces.hpp"
 #include "rendezvous/client/farewell.hpp"
 #include "rendezvous/client/wire.hpp"
 
@@ -24,6 +25,16 @@ constexpr Duration kFarewellPatience = std::chrono::seconds(2);
 
 bool is_unspecified(const Endpoint& endpoint) {
   return endpoint.host.empty() || endpoint.host == "0.0.0.0" || endpoint.host == "::";
+}
+
+/// An address of another machine as one says it here, where `local` is our end of the way to it:
+/// the scope of a link-local address is the name of an interface, and each machine has its own
+/// names.
+std::string seen_from(const std::string& local, std::string host) {
+  const auto scope = host.find('%');
+  if (scope == std::string::npos) return host;
+  const auto ours = posix::interface_of(local);
+  return ours.empty() || ours == "lo" ? host : host.substr(0, scope + 1) + ours;
 }
 
 }  // namespace
@@ -51,7 +62,7 @@ RemoteAttendance::RemoteAttendance(asio::io_context& loop, Settings settings,
       logger_(logger),
       timer_(std::move(timer)),
       timer_wait_(loop) {
-  farewell_ = {.server = settings_.server,
+  farewell_ = {.server = {.host = {}, .port = settings_.server.port},
                .token = settings_.token,
                .farewell = {.job = settings_.hello.job,
                             .secret = settings_.secret,
@@ -80,9 +91,9 @@ void RemoteAttendance::report(Report report) {
 
 /// Completes the launcher's Hello by what the agent knows, and dials.
 void RemoteAttendance::begin(const Hello& hello) {
-  if (!leave_note()) {
+  if (!note_will_fit()) {
     if (handlers_.on_giving_up)
-      handlers_.on_giving_up(1, "the job's name, the token and the endpoint are too long together");
+      handlers_.on_giving_up(1, "the job's name and the token are too long together");
     return;
   }
   auto& whole = settings_.hello;
@@ -131,7 +142,7 @@ void RemoteAttendance::act(const Attendee::Dial& dial) {
   handlers.on_up = [this, name](const rendezvous::LineFacts& ends) {
     connections_[name.value].ends = ends;
     local_ = ends.local;
-    farewell_.server.host = ends.peer;  // The keeper looks no name up.
+    farewell_.server.host = ends.peer;
     (void)leave_note();
     logger_.debug("connected to the rendezvous from={} to={}", ends.local, ends.peer);
     feed(Attendee::Connected{name});
@@ -188,11 +199,16 @@ void RemoteAttendance::act(const Attendee::Fence& fence) {
 }
 
 void RemoteAttendance::act(const Attendee::Deliver& deliver) {
-  if (const auto* assignment = std::get_if<Assignment>(&deliver.order)) {
-    farewell_.farewell.round = assignment->round;
-    (void)leave_note();
+  const auto* assignment = std::get_if<Assignment>(&deliver.order);
+  if (assignment == nullptr) {
+    if (handlers_.on_order) handlers_.on_order(deliver.order);
+    return;
   }
-  if (handlers_.on_order) handlers_.on_order(deliver.order);
+  farewell_.farewell.round = assignment->round;
+  (void)leave_note();
+  auto ours = *assignment;
+  ours.master.host = seen_from(local_, std::move(ours.master.host));
+  if (handlers_.on_order) handlers_.on_order(ours);
 }
 
 void RemoteAttendance::act(const Attendee::Say& say) {
@@ -215,7 +231,7 @@ void RemoteAttendance::act(const Attendee::Leave& leave) {
 }
 
 void RemoteAttendance::say_farewell(const std::string& reason) {
-  if (farewell_.farewell.secret.empty() || settings_.hello.hosts_server) return;
+  if (!is_farewell_due()) return;
   farewell_.farewell.reason = reason;
   const auto told = rendezvous::say_farewell(farewell_.server, farewell_.token, farewell_.farewell,
                                              kFarewellPatience);
@@ -236,10 +252,22 @@ void RemoteAttendance::watch_timer() {
 
 void RemoteAttendance::forget(std::uint64_t line) { connections_.erase(line); }
 
-/// False: it is too long. The server of our own process dies with us: nobody would hear.
+/// Where a server may know of us, and lives on without us. Before a line stood none does, and
+/// nobody should look a name up to say farewell: a resolver may hang.
+bool RemoteAttendance::is_farewell_due() const {
+  return !farewell_.farewell.secret.empty() && !farewell_.server.host.empty() &&
+         !settings_.hello.hosts_server;
+}
+
+/// False: it is too long.
 bool RemoteAttendance::leave_note() {
-  if (farewell_.farewell.secret.empty() || settings_.hello.hosts_server) return true;
-  return keeper_.farewell.write(encode(farewell_));
+  return !is_farewell_due() || keeper_.farewell.write(encode(farewell_));
+}
+
+/// With any server's address, and whatever reason we give.
+bool RemoteAttendance::note_will_fit() const {
+  constexpr std::size_t kLongest = 256;  // Of address and reason together.
+  return encode(farewell_).size() + kLongest <= posix::SharedNote::kCapacity;
 }
 
 }  // namespace muster::agent

@@ -207,6 +207,31 @@ class Names(ManyNodes):
             self.cluster.run(host, "ip", "addr", "add", f"fe80::{10 + host}/64", "dev", "eth0", "nodad")
         self.check(f"[fe80::10%eth0]:{PORT}")
 
+    def test_link_local_where_each_host_has_its_own_name_for_the_interface(self):
+        for host, name in ((0, "eth0"), (1, "eth7")):
+            self.cluster.run(host, "sh", "-c", f"ip link set eth0 down && ip link set eth0 name {name} && "
+                             f"ip addr flush dev {name}; ip link set {name} up")
+            self.cluster.run(host, "ip", "addr", "add", f"fe80::{10 + host}/64", "dev", name, "nodad")
+        nodes = [self.node(host, "--node-rank", 1 - host, endpoint=f"[fe80::10%{name}]:{PORT}")
+                 for host, name in ((0, "eth0"), (1, "eth7"))]
+        met = self.meets(2)
+        self.assertEqual([line.facts["master"] for line in met.lines], ["fe80::11%eth7", "fe80::11%eth0"])
+        self.finish(*nodes)
+
+    def test_the_first_of_the_masters_addresses_leads_nowhere(self):
+        """By static rendezvous: workers are told the one at which the server answers."""
+        hosts = self.folder / "hosts1"
+        hosts.write_text(f"127.0.0.1 localhost\n2001:db8::77 master\n{self.cluster.address(0)} master\n")
+        self.cluster.run(1, "ip", "addr", "add", "2001:db8::11/64", "dev", "eth0", "nodad")
+        self.cluster.run(1, "mount", "--bind", hosts, "/etc/hosts")
+        nodes = []
+        for rank, master in ((0, self.cluster.address(0)), (1, "master")):
+            flags = ["--nnodes", 2, "--node-rank", rank, "--master-addr", master, "--master-port", 29500,
+                     "--rdzv-id", "job", "--lease", "2s"]
+            nodes.append(self.launch(Node, rank, [MUSTER, *flags, MEMBER, self.folder]))
+        self.assertEqual({line.facts["master"] for line in self.meets(2).lines}, {self.cluster.address(0)})
+        self.finish(*nodes)
+
     def test_a_second_address_for_the_workers_of_one_node(self):
         """Whatever h1 sends to a store comes from an address that no Hello names: the knock admits it."""
         outside = "10.77.0.111"
