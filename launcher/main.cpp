@@ -24,9 +24,9 @@
 #include <cstdlib>
 #include <memory>
 #include <random>
-#include <system_error>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/system/system_error.hpp>
 
 extern char** environ;
 
@@ -356,8 +356,10 @@ int main(int argc, char** argv) {
     const std::vector<std::string> arguments(argv, argv + argc);
     try {
       return muster::launcher::run_agent(arguments, keeper);
-    } catch (const std::system_error& error) {  // Of Asio, which can't be had without descriptors.
-      return muster::launcher::own_error(error.what());
+    } catch (const boost::system::system_error& error) {
+      // Of Asio, which can't be had without descriptors.
+      return muster::launcher::own_error(
+          muster::posix::errno_error(error.code().value(), "make an event loop").message);
     }
   });
 }

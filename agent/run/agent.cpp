@@ -36,14 +36,6 @@ std::string sender_text(const posix::ReceivedSignal& signal) {
   return "process " + std::to_string(signal.sender) + (name.empty() ? "" : " (" + name + ")");
 }
 
-posix::SignalSource open_signals(const KeeperLink& keeper) {
-  auto numbers = user_signals(keeper.user_signals);
-  numbers.push_back(SIGCHLD);
-  auto source = posix::SignalSource::open(numbers);
-  MUSTER_ASSERT(source.has_value());
-  return std::move(*source);
-}
-
 }  // namespace
 
 /// A worker of the running round.
@@ -70,7 +62,6 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
                    .range = settings_.store_ports,
                    .is_agents = settings_.environment.agent_hosts_store},
                   std::move(settings_.first_store)),
-      signals_(open_signals(keeper)),
       signal_wait_(loop),
       keeper_wait_(loop),
       timer_(loop),
@@ -98,7 +89,12 @@ Result<Outcome> Agent::run() {
   } else {
     keeper_.page.renew_for_ever();
   }
-  for (const auto& [descriptor, fd] : {std::pair{&signal_wait_, signals_.descriptor()},
+  auto numbers = user_signals(keeper_.user_signals);
+  numbers.push_back(SIGCHLD);
+  auto signals = posix::SignalSource::open(numbers);
+  if (!signals) return pass(signals.error());
+  signals_ = std::move(*signals);
+  for (const auto& [descriptor, fd] : {std::pair{&signal_wait_, signals_->descriptor()},
                                        std::pair{&keeper_wait_, keeper_.pidfd.get()}}) {
     auto copy = posix::duplicate(fd);
     if (!copy) return pass(copy.error());
@@ -417,11 +413,13 @@ void Agent::fence_if_over() {
 /// where there are none, or where it is a route within the machine.
 std::string Agent::interface_for(const Assignment& assignment) const {
   if (assignment.nodes < 2) return {};
-  auto name = posix::interface_of(attendance_.local_address());
-  // The rendezvous is on this machine: what the others call us is the better answer.
-  if (name == "lo" && assignment.node_rank == NodeRank{0})
-    name = posix::interface_of(assignment.master.host);
-  return name == "lo" ? "" : name;
+  // The way to the master is the workers' own. That to the rendezvous may be another, or loopback.
+  for (const auto& address :
+       {posix::source_address(assignment.master), attendance_.local_address()}) {
+    auto name = posix::interface_of(address);
+    if (!name.empty() && name != "lo") return name;
+  }
+  return {};
 }
 
 /// Who may come to the store of a round (protocol.md 7).
@@ -445,7 +443,7 @@ void Agent::watch_signals() {
   signal_wait_.async_wait(asio::posix::stream_descriptor::wait_read,
                           life_.guard([this](const boost::system::error_code& error) {
                             if (error) return;
-                            while (const auto signal = signals_.next()) on_signal(*signal);
+                            while (const auto signal = signals_->next()) on_signal(*signal);
                             watch_signals();
                           }));
 }

@@ -151,7 +151,7 @@ class Agent {
   std::string interface_;  // Of the running round's route between nodes; empty: none is told.
   std::optional<OomWatch> oom_;
 
-  posix::SignalSource signals_;
+  std::optional<posix::SignalSource> signals_;
   boost::asio::posix::stream_descriptor signal_wait_;
   boost::asio::posix::stream_descriptor keeper_wait_;
   boost::asio::steady_timer timer_;

@@ -120,7 +120,7 @@ TEST_CASE("no worker starts before the master's store has heard the knock", "[ag
   later.async_wait([&](const boost::system::error_code&) {
     early = fs::exists(mark);
     bound.reset();
-    fixture.host_master(assignment.secret, assignment.master.port);
+    fixture.host_master(assignment.secret, assignment.master);
   });
   fixture.run(assignment);
   CHECK(early == false);
@@ -146,6 +146,20 @@ TEST_CASE("workers of several nodes are told the interface of the route, unless 
     CHECK(environment["GLOO_SOCKET_IFNAME"] == (is_users ? "mine" : interface));
     CHECK(environment["NCCL_SOCKET_IFNAME"] == interface);
   }
+}
+
+TEST_CASE("it is that of the route to the master, where the rendezvous is on this machine",
+          "[agent][run]") {
+  const auto addresses = posix::local_addresses().value();
+  if (addresses.empty()) return;  // A machine that has loopback only.
+  Fixture fixture;
+  fixture.own_address = "127.0.0.1";
+  const auto file = (fixture.folder / "env").string();
+  fixture.settings.workers.push_back(shell("env > " + file));
+  auto assignment = second_of_two();
+  assignment.master = fixture.host_master(assignment.secret, {addresses.front(), 0});
+  fixture.run(assignment);
+  CHECK(environment_in(file)["GLOO_SOCKET_IFNAME"] == posix::interface_of(addresses.front()));
 }
 
 TEST_CASE("the preempt command's exit with 0 is a notice, its first line the reason",

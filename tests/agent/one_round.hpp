@@ -122,13 +122,12 @@ struct Fixture {
   }
 
   /// The store of a master that is another node, and admits who knocks with `secret`.
-  Endpoint host_master(const std::string& secret, std::uint16_t port = 0) {
+  Endpoint host_master(const std::string& secret, const Endpoint& at = {"127.0.0.1", 0}) {
     store::ServerOptions options;
     options.door = {.is_open = false, .allowed = {}, .admitted = {}, .secret = secret};
-    master_ =
-        store::Server::start(loop.get_executor(), posix::bind_tcp({"127.0.0.1", port}).value(),
-                             std::move(options), *logger)
-            .value();
+    master_ = store::Server::start(loop.get_executor(), posix::bind_tcp(at).value(),
+                                   std::move(options), *logger)
+                  .value();
     return master_->endpoint();
   }
   OneRound& rendezvous() { return *rendezvous_; }
