@@ -9,6 +9,7 @@
 #include "base/posix/socket.hpp"
 #include "base/posix/stream.hpp"
 #include "base/posix/tcp_stream.hpp"
+#include "base/text.hpp"
 #include "launcher/closing_block.hpp"
 #include "launcher/lookup.hpp"
 #include "launcher/machine.hpp"
@@ -330,8 +331,9 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   }
   if (!outcome) return own_error(outcome.error().message);
   if (!outcome->verdict) {
-    (void)posix::write_within(2, fmt::format("muster: job {}: {}\n", facts.id, outcome->message),
-                              kReadPatience);
+    (void)posix::write_within(
+        2, fmt::format("muster: job {}: {}\n", printable(facts.id), printable(outcome->message)),
+        kReadPatience);
     return outcome->exit_code;
   }
 

@@ -3,6 +3,7 @@
 #include "base/posix/interfaces.hpp"
 #include "base/posix/signals.hpp"
 #include "base/posix/socket.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -204,7 +205,8 @@ void MeetingPoint::look_again(const std::string& cause) {
   if (why != said_) {
     said_ = why;
     logger_.info("waiting for a rendezvous server at {}, up to {:.0f} s: {}",
-                 to_string(meeting.server), std::chrono::duration<double>(patience).count(), why);
+                 to_string(meeting.server), std::chrono::duration<double>(patience).count(),
+                 printable(why));
   }
   pause_.expires_after(std::min<Duration>(addresses_.empty() ? kPauseOfNames : kPause,
                                           patience - std::chrono::duration_cast<Duration>(waited)));

@@ -9,6 +9,7 @@
 #include "base/posix/process_tree.hpp"
 #include "base/posix/socket.hpp"
 #include "base/posix/stream.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -250,7 +251,7 @@ void Agent::act(const WorkerGroup::Send& send) {
     const auto& failure = failed->failure;
     logger_.warn("worker failed rank={} {}{}{}", failure.rank.value,
                  failure.status ? describe(*failure.status) : "could not be started",
-                 failure.detail.empty() ? "" : ": ", failure.detail);
+                 failure.detail.empty() ? "" : ": ", printable(failure.detail));
   }
   if (const auto* unreachable = std::get_if<Unreachable>(&send.report))
     logger_.warn("the store of the master can't be reached: {}", unreachable->detail);
@@ -356,7 +357,7 @@ void Agent::obey(const Assignment& assignment) {
   if (assignment.nodes > 1) {
     logger_.info("round={} node_rank={}/{} world_size={} master={}", assignment.round.number,
                  assignment.node_rank.value, assignment.nodes, assignment.world_size,
-                 to_string(assignment.master));
+                 printable(to_string(assignment.master)));
   }
   if (is_empty_) {
     is_empty_ = is_over_ = false;
@@ -370,7 +371,7 @@ void Agent::obey(const Assignment& assignment) {
 
 void Agent::obey(const Stop& stop) {
   logger_.info("stopping round={} reason=\"{}\" signal={} grace={}s", stop.round.number,
-               stop.reason, signal_name(stop.signal),
+               printable(stop.reason), signal_name(stop.signal),
                std::chrono::duration<double>(settings_.grace).count());
   is_over_ = true;
   feed(WorkerGroup::StopOrdered{stop});
@@ -381,7 +382,7 @@ void Agent::obey(const Prepare& prepare) {
   const auto left = std::chrono::duration<double>(prepare.left).count();
   logger_.warn(
       "a machine of the job will be taken away: the workers should save reason=\"{}\" left={}",
-      prepare.reason, left > 0 ? std::to_string(std::lround(left)) + "s" : "unknown");
+      printable(prepare.reason), left > 0 ? std::to_string(std::lround(left)) + "s" : "unknown");
   feed(WorkerGroup::PrepareOrdered{prepare});
 }
 
@@ -485,7 +486,7 @@ void Agent::end_launcher(const posix::ReceivedSignal& signal) {
 /// This machine will be taken away. The rendezvous has the whole job save, and lets this node go.
 void Agent::notice(const std::string& reason) {
   if (std::exchange(has_notice_, true)) return;
-  logger_.warn("preemption notice: {}", reason);
+  logger_.warn("preemption notice: {}", printable(reason));
   attendance_.report(Notice{reason, settings_.preempt.left});
 }
 

@@ -7,6 +7,7 @@
 #include "base/posix/process.hpp"
 #include "base/posix/process_tree.hpp"
 #include "base/posix/stream.hpp"
+#include "base/text.hpp"
 #include "rendezvous/client/farewell.hpp"
 
 #include <chrono>
@@ -65,7 +66,7 @@ void say_farewell(const posix::SharedNote& shared, const ExitStatus& ended) {
       rendezvous::say_farewell(note->server, note->token, note->farewell, kFarewellPatience);
   if (!told)
     say("the rendezvous waits for this node's lease to end, since it could not be told: " +
-        told.error().message);
+        printable(told.error().message));
 }
 
 /// With the agent.

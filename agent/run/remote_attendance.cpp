@@ -1,6 +1,7 @@
 #include "agent/run/remote_attendance.hpp"
 
 #include "base/posix/interfaces.hpp"
+#include "base/text.hpp"
 #include "rendezvous/client/farewell.hpp"
 #include "rendezvous/client/wire.hpp"
 
@@ -152,7 +153,7 @@ void RemoteAttendance::act(const Attendee::Dial& dial) {
     feed(Attendee::Received{name, message});
   };
   handlers.on_down = [this, name](const Error& error) {
-    logger_.debug("no connection to the rendezvous reason=\"{}\"", error.message);
+    logger_.debug("no connection to the rendezvous reason=\"{}\"", printable(error.message));
     forget(name.value);
     feed(Attendee::Dropped{name, error.message});
   };
@@ -194,7 +195,7 @@ void RemoteAttendance::act(const Attendee::Fence& fence) {
   // Nothing starts any more, and the keeper kills with us.
   keeper_.page.renew(posix::boot_now());
   logger_.error("this node's ranks are no longer its own: killing the workers reason=\"{}\"",
-                fence.reason);
+                printable(fence.reason));
   if (handlers_.on_fence) handlers_.on_fence(fence.reason);
 }
 
@@ -214,7 +215,7 @@ void RemoteAttendance::act(const Attendee::Deliver& deliver) {
 void RemoteAttendance::act(const Attendee::Say& say) {
   if (say.text == said_) return;
   said_ = say.text;
-  logger_.info("{}", say.text);
+  logger_.info("{}", printable(say.text));
 }
 
 void RemoteAttendance::act(const Attendee::Leave& leave) {
@@ -235,7 +236,7 @@ void RemoteAttendance::say_farewell(const std::string& reason) {
   farewell_.farewell.reason = reason;
   const auto told = rendezvous::say_farewell(farewell_.server, farewell_.token, farewell_.farewell,
                                              kFarewellPatience);
-  if (!told) logger_.warn("{}", told.error().message);
+  if (!told) logger_.warn("{}", printable(told.error().message));
 }
 
 void RemoteAttendance::arm_timer() { timer_.arm(attendee_->next_deadline()); }

@@ -5,8 +5,11 @@
 #include "base/posix/process.hpp"
 #include "fake_rendezvous.hpp"
 
+#include <sstream>
+
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
+#include <spdlog/sinks/ostream_sink.h>
 
 using namespace muster;
 using namespace std::chrono_literals;
@@ -209,6 +212,18 @@ TEST_CASE("a connection that is reset is dialled again at once, and nobody is fe
   CHECK(fixture.said<Hello>()->held.round == round);
   CHECK_FALSE(fixture.said<Hello>()->held.empty);
   CHECK(fixture.fences.empty());
+}
+
+TEST_CASE("what a server says can do a terminal no harm", "[agent][attendance]") {
+  std::ostringstream log;
+  Fixture fixture;
+  fixture.logger->set_level(spdlog::level::info);
+  fixture.logger->sinks() = {std::make_shared<spdlog::sinks::ostream_sink_mt>(log)};
+  fixture.come_in();
+  fixture.server->say(Waiting{"for \x1b[2Jothers"});
+  REQUIRE(fixture.run_until([&] { return log.str().find("others") != std::string::npos; }));
+  CHECK(log.str().find("for \\x1b[2Jothers") != std::string::npos);
+  CHECK(log.str().find('\x1b') == std::string::npos);
 }
 
 TEST_CASE("a verdict is passed on when the server dismisses, and no farewell is due then",
