@@ -32,12 +32,6 @@ Result<std::vector<posix::Fd>> listen(const Binding& binding, std::uint16_t port
   return listeners;
 }
 
-/// An endpoint that can be dialled on this machine.
-Endpoint from_here(Endpoint endpoint) {
-  if (endpoint.host == "0.0.0.0" || endpoint.host == "::") endpoint.host = "127.0.0.1";
-  return endpoint;
-}
-
 /// Whether the server may know itself to be the first at its endpoint: it finds no marker, and the
 /// machine has been up for as long as an older server's agents could have held on. Leaves the
 /// marker.
@@ -114,6 +108,6 @@ EmbeddedServer::~EmbeddedServer() {
   server_->stop();
 }
 
-Endpoint EmbeddedServer::endpoint() const { return from_here(server_->endpoint()); }
+Endpoint EmbeddedServer::endpoint() const { return posix::dialled_from_here(server_->endpoint()); }
 
 }  // namespace muster::launcher

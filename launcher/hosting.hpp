@@ -49,6 +49,4 @@ struct Binding {
 [[nodiscard]] Binding binding_of(const std::string& host, const std::vector<std::string>& addresses,
                                  const std::vector<std::string>& local);
 
-[[nodiscard]] bool is_loopback(const std::string& address);
-
 }  // namespace muster::launcher

@@ -4,6 +4,7 @@
 #include "base/posix/signals.hpp"
 #include "base/posix/socket.hpp"
 #include "base/text.hpp"
+#include "rendezvous/core/address.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -110,7 +111,7 @@ void MeetingPoint::found(Result<std::vector<posix::SocketAddress>> addresses) {
   if (addresses) {
     for (const auto& address : *addresses) {
       auto host = posix::to_endpoint(address).host;
-      if (is_loopback(host) || !posix::interface_of(host).empty()) own_.push_back(host);
+      if (rendezvous::is_loopback(host) || !posix::interface_of(host).empty()) own_.push_back(host);
       addresses_.push_back(std::move(host));
     }
   }

@@ -8,11 +8,11 @@
 #include "agent/run/log_folder.hpp"
 #include "agent/run/oom_watch.hpp"
 #include "agent/run/preempt_watch.hpp"
-#include "agent/run/store_port.hpp"
+#include "agent/run/round_store.hpp"
 #include "agent/run/streams.hpp"
+#include "agent/run/worker.hpp"
 #include "agent/run/worker_environment.hpp"
 #include "base/log/log.hpp"
-#include "base/posix/process.hpp"
 #include "base/posix/signals.hpp"
 #include "rendezvous/client/attendance.hpp"
 #include "rendezvous/store/server.hpp"
@@ -90,8 +90,6 @@ class Agent {
   [[nodiscard]] Result<Outcome> run();
 
  private:
-  struct Worker;
-
   void end_tree();
   void feed(const WorkerGroup::Event& event);
   void arm_timer();
@@ -115,20 +113,23 @@ class Agent {
   void leave(Outcome outcome);
   void on_fence(const std::string& reason);
   void fence_if_over();
-  void notice(const std::string& reason);
-  void end_launcher(const posix::ReceivedSignal& signal);
   std::string interface_for(const Assignment& assignment) const;
-  store::Door door_for(const Assignment& assignment) const;
+  void watch_keeper();
+  void log_through_console(std::string line);
+
+  // In agent_signals.cpp.
   void watch_signals();
   void on_signal(const posix::ReceivedSignal& signal);
-  void watch_keeper();
+  void end_launcher(const posix::ReceivedSignal& signal);
+  void notice(const std::string& reason);
+
+  // In agent_workers.cpp, with the actions that concern one.
+  Result<std::unique_ptr<Worker>> prepare(const WorkerGroup::Spawn& spawn, posix::Command& command);
   void watch_worker(std::uint32_t index);
   void reap();
   void worker_ended(std::uint32_t index);
   WorkerFailure examine(std::uint32_t index, const ExitStatus& status);
   void announce_drain();
-  void log_through_console(std::string line);
-  Result<std::unique_ptr<Worker>> prepare(const WorkerGroup::Spawn& spawn, posix::Command& command);
 
   boost::asio::io_context& loop_;
   AgentSettings settings_;
@@ -142,11 +143,10 @@ class Agent {
 
   std::vector<std::unique_ptr<Worker>> workers_;  // By index; of the running round.
   Assignment assignment_;
-  StorePort store_port_;                  // For the next round.
-  std::unique_ptr<store::Server> store_;  // Until the round is over on all nodes.
-  bool is_empty_ = true;                  // Nothing of the newest round is left here.
-  bool is_over_ = false;                  // It was stopped, or our lease ended.
-  bool is_stuck_ = false;                 // Some process of ours survives SIGKILL.
+  RoundStore store_;       // Closed once the round is over on all nodes.
+  bool is_empty_ = true;   // Nothing of the newest round is left here.
+  bool is_over_ = false;   // It was stopped, or our lease ended.
+  bool is_stuck_ = false;  // Some process of ours survives SIGKILL.
   std::unique_ptr<Knocker> knocker_;
   std::string interface_;  // Of the running round's route between nodes; empty: none is told.
   std::optional<OomWatch> oom_;

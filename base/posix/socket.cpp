@@ -119,6 +119,11 @@ SocketAddress local_address(int socket) {
   return address;
 }
 
+Endpoint dialled_from_here(Endpoint bound) {
+  if (bound.host == "0.0.0.0" || bound.host == "::") bound.host = "127.0.0.1";
+  return bound;
+}
+
 namespace {
 
 Result<Fd> bind_quietly(const Endpoint& endpoint) {

@@ -29,6 +29,9 @@ struct SocketAddress {
 
 [[nodiscard]] SocketAddress local_address(int socket);
 
+/// Where somebody on this machine dials to reach who is bound there: the wildcard is no address.
+[[nodiscard]] Endpoint dialled_from_here(Endpoint bound);
+
 /// A TCP socket bound to a numeric address, close-on-exec and non-blocking, with SO_REUSEADDR
 /// (never SO_REUSEPORT) and, for the wildcard `::`, both families. It reserves the port:
 /// connections are refused until `listen_on`. Port 0 takes a free one. A port that is taken fails
