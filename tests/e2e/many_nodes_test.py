@@ -61,6 +61,18 @@ class Start(ManyNodes):
         self.assertEqual(sorted(line.local_world for line in met.lines), [1, 3, 3, 3])
         self.finish(*nodes)
 
+    def test_two_launchers_that_start_at_the_same_instant_know_that_they_are_the_first(self):
+        """One of them hosts, and neither waits for nodes of an older round: there was no older server."""
+        for port in range(PORT, PORT + 10):
+            flags = ["--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"{self.cluster.address(0)}:{port}",
+                     "--rdzv-id", "job", "--lease", "20s"]
+            nodes = [self.launch(Node, 0, [MUSTER, *flags, "/bin/true"]) for _ in range(2)]
+            took = self.all_end(*nodes)
+            self.assertLess(took, 15, self.all_logs())  # A server that is not the first waits for 1.25 leases.
+            self.assertEqual(sum("hosting the rendezvous" in node.log() for node in nodes), 1)
+            for node in nodes:
+                self.assertNotRegex(node.log(), "may still run a round|older round")
+
     def test_several_agents_on_one_host_are_several_nodes(self):
         nodes = [self.node(0, nnodes="3"), self.node(0, nnodes="3", nproc=2), self.node(1, nnodes="3")]
         met = self.meets(4)
@@ -280,8 +292,7 @@ class Refused(ManyNodes):
         host = self.node(0, "--max-restarts", 3)
         host.says("wait")
         other = self.node(1, "--max-restarts", 1)
-        self.assertEqual(other.ended(), 2 if "exit code 2" in other.log() else other.process.returncode)
-        self.assertNotEqual(other.process.returncode, 0)
+        self.assertEqual(other.ended(), 2)
         self.assertRegex(other.log(), r"max-restarts.*\b(1\b.*\b3|3\b.*\b1)\b")
         right = self.node(1, "--max-restarts", 3)
         self.meets(2)
@@ -325,10 +336,13 @@ class Refused(ManyNodes):
                   f"s = socket.create_server(('{self.cluster.address(0)}', {PORT}))\n"
                   "held = []\nwhile True: held.append(s.accept())\n"]
         server = self.launch_foreign(silent)
-        began = time.monotonic()
-        node = self.node(1, JOINING)
-        node.says(rf"{self.cluster.address(0)}:{PORT} accepts connections, but says nothing", 10)
-        self.assertLess(time.monotonic() - began, 5)  # It says so within 2 s; the rest is the machine's.
+        took = []
+        while len(took) < 5 and min(took, default=2) >= 2:  # A machine that has much else to do may need another try.
+            began = time.monotonic()
+            node = self.node(1, JOINING)
+            node.says(rf"{self.cluster.address(0)}:{PORT} accepts connections, but says nothing", 10)
+            took.append(time.monotonic() - began)
+        self.assertLess(min(took), 2)
         self.assertEqual(node.ended(20), 75)
         server.end()
 
