@@ -1,5 +1,7 @@
 #include "launcher/closing_block.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -14,26 +16,29 @@ constexpr std::size_t kShownLines = 15;
 constexpr std::size_t kShownTracebackLines = 40;
 constexpr std::size_t kShownLineBytes = 1000;
 
+/// A line that a worker wrote, perhaps on another machine. A tab does no harm.
+std::string printable_line(std::string_view line) {
+  std::string text;
+  for (auto tab = line.find('\t'); tab != std::string_view::npos; tab = line.find('\t')) {
+    text += printable(line.substr(0, tab)) + '\t';
+    line.remove_prefix(tab + 1);
+  }
+  return text + printable(line);
+}
+
 /// Appends `  name       text`, further lines indented below.
 void add(std::string& block, std::string_view name, std::string_view text) {
   bool first = true;
   while (true) {
     const auto end = text.find('\n');
     const auto line = text.substr(0, end);
-    block += fmt::format("  {:<10} {}{}\n", first ? name : "", line.substr(0, kShownLineBytes),
+    block += fmt::format("  {:<10} {}{}\n", first ? name : "",
+                         printable_line(line.substr(0, kShownLineBytes)),
                          line.size() > kShownLineBytes ? "..." : "");
     if (end == std::string_view::npos) return;
     text.remove_prefix(end + 1);
     first = false;
   }
-}
-
-/// A user's own text, with what could upset a terminal left out.
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  }
-  return text;
 }
 
 std::string join_last(const std::vector<std::string>& lines, std::size_t most) {
@@ -130,7 +135,7 @@ std::string shell_text(const std::vector<std::string>& argv) {
     if (text.size() > kMostShown) break;
   }
   if (text.size() > kMostShown) text = text.substr(0, kMostShown) + "...";
-  return printable(std::move(text));
+  return printable(text);
 }
 
 std::string closing_block(const Verdict& verdict, const JobFacts& facts) {
@@ -143,9 +148,10 @@ std::string closing_block(const Verdict& verdict, const JobFacts& facts) {
                     is_a_worker ? fmt::format(", local rank {}", cause.local_rank.value) : "",
                     is_a_worker && cause.pid > 0 ? fmt::format(", pid {}", cause.pid) : "");
   }
-  std::string block = fmt::format("muster: job {} {} after {:.1f} s: {}", printable(facts.id),
-                                  verdict.cause ? "failed" : "ended",
-                                  std::chrono::duration<double>(facts.took).count(), summary);
+  std::string block =
+      fmt::format("muster: job {} {} after {:.1f} s: {}", printable(facts.id),
+                  verdict.cause ? "failed" : "ended",
+                  std::chrono::duration<double>(facts.took).count(), printable(summary));
   if (facts.is_told_elsewhere) {
     return block + fmt::format("; exit code {}; node 0 tells the rest\n", verdict.exit_code);
   }
@@ -154,7 +160,7 @@ std::string closing_block(const Verdict& verdict, const JobFacts& facts) {
   for (const auto& other : verdict.others) {
     add(block, "also",
         fmt::format("rank {}{} {}{}{}", other.rank.value,
-                    other.node.empty() ? "" : " on " + printable(other.node), outcome(other),
+                    other.node.empty() ? "" : " on " + other.node, outcome(other),
                     other.detail.empty() ? "" : ": ", other.detail));
   }
   if (!verdict.victims.empty()) add(block, "victims", list_victims(verdict.victims));

@@ -32,12 +32,6 @@ Result<std::vector<posix::Fd>> listen(const Binding& binding, std::uint16_t port
   return listeners;
 }
 
-/// An endpoint that can be dialled on this machine.
-Endpoint from_here(Endpoint endpoint) {
-  if (endpoint.host == "0.0.0.0" || endpoint.host == "::") endpoint.host = "127.0.0.1";
-  return endpoint;
-}
-
 /// Whether the server may know itself to be the first at its endpoint: it finds no marker, and the
 /// machine has been up for as long as an older server's agents could have held on. Leaves the
 /// marker.
@@ -108,11 +102,12 @@ EmbeddedServer::EmbeddedServer(boost::asio::io_context& loop,
 
 EmbeddedServer::~EmbeddedServer() {
   control_->stop();
-  server_->stop();
   // Nobody holds a round of the job any more, so that the next one need not wait for anybody.
+  // Before the port is free: from then on the marker may be that of the next server.
   if (is_over_ && !settings_.marker.empty()) posix::remove_marker(settings_.marker);
+  server_->stop();
 }
 
-Endpoint EmbeddedServer::endpoint() const { return from_here(server_->endpoint()); }
+Endpoint EmbeddedServer::endpoint() const { return posix::dialled_from_here(server_->endpoint()); }
 
 }  // namespace muster::launcher

@@ -1,11 +1,15 @@
 #include "launcher/hosting.hpp"
 
+#include "rendezvous/core/address.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <string_view>
 
 namespace muster::launcher {
 namespace {
+
+using rendezvous::is_loopback;
 
 /// `localhost` in its usual forms: by RFC 6761 such a name never leaves the machine.
 bool is_localhost(const std::string& host) {
@@ -27,10 +31,6 @@ Hosting hosting_of(const HostingFacts& facts) {
   }
   const bool is_first = facts.node_rank && facts.node_rank->value == 0;
   return is_told || is_first ? Hosting::AfterSilence : Hosting::Never;
-}
-
-bool is_loopback(const std::string& address) {
-  return address.starts_with("127.") || address == "::1";
 }
 
 bool owns(const std::vector<std::string>& addresses, const std::vector<std::string>& local) {

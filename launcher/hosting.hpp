@@ -14,12 +14,13 @@
 /// user names. Names are never compared: only addresses are.
 namespace muster::launcher {
 
-/// How long a node that would host, but is not the obvious one, looks for a server first.
+/// How long a node that has the endpoint's address, but a rank other than 0, looks for a server
+/// before it hosts. One that has not the address looks for twice as long, so as to come after it.
 constexpr Duration kSilenceBeforeHosting = std::chrono::seconds(2);
 
 enum class Hosting {
   AtOnce,        ///< Binds; where somebody else has bound already, it is that one's.
-  AfterSilence,  ///< Only when no server has answered for kSilenceBeforeHosting.
+  AfterSilence,  ///< Only when no server has answered for so long.
   Never,
 };
 
@@ -48,7 +49,5 @@ struct Binding {
 /// too.
 [[nodiscard]] Binding binding_of(const std::string& host, const std::vector<std::string>& addresses,
                                  const std::vector<std::string>& local);
-
-[[nodiscard]] bool is_loopback(const std::string& address);
 
 }  // namespace muster::launcher

@@ -9,6 +9,7 @@
 #include "base/posix/socket.hpp"
 #include "base/posix/stream.hpp"
 #include "base/posix/tcp_stream.hpp"
+#include "base/text.hpp"
 #include "launcher/closing_block.hpp"
 #include "launcher/lookup.hpp"
 #include "launcher/machine.hpp"
@@ -24,9 +25,9 @@
 #include <cstdlib>
 #include <memory>
 #include <random>
-#include <system_error>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/system/system_error.hpp>
 
 extern char** environ;
 
@@ -290,7 +291,7 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
     settings.store = *master;
     // First the port: where it can't be had nothing was made yet.
     if (!settings.store_ports || master->port != 0) {
-      auto bound = posix::bind_tcp(*master);
+      auto bound = agent::StorePort::reserve_at(*master, settings.environment.agent_hosts_store);
       if (!bound) {
         return own_error("the worker store (--master-addr, --master-port): " +
                          bound.error().message);
@@ -330,8 +331,9 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   }
   if (!outcome) return own_error(outcome.error().message);
   if (!outcome->verdict) {
-    (void)posix::write_within(2, fmt::format("muster: job {}: {}\n", facts.id, outcome->message),
-                              kReadPatience);
+    (void)posix::write_within(
+        2, fmt::format("muster: job {}: {}\n", printable(facts.id), printable(outcome->message)),
+        kReadPatience);
     return outcome->exit_code;
   }
 
@@ -356,8 +358,10 @@ int main(int argc, char** argv) {
     const std::vector<std::string> arguments(argv, argv + argc);
     try {
       return muster::launcher::run_agent(arguments, keeper);
-    } catch (const std::system_error& error) {  // Of Asio, which can't be had without descriptors.
-      return muster::launcher::own_error(error.what());
+    } catch (const boost::system::system_error& error) {
+      // Of Asio, which can't be had without descriptors.
+      return muster::launcher::own_error(
+          muster::posix::errno_error(error.code().value(), "make an event loop").message);
     }
   });
 }

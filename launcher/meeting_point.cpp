@@ -3,6 +3,8 @@
 #include "base/posix/interfaces.hpp"
 #include "base/posix/signals.hpp"
 #include "base/posix/socket.hpp"
+#include "base/text.hpp"
+#include "rendezvous/core/address.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -55,7 +57,7 @@ void MeetingPoint::attend(Handlers handlers) {
       }
       node_rank_ = part->node_rank;
       auto ours = *part;
-      if (ours.store_on_server) ours.master = numeric_endpoint();
+      if (ours.store_on_server) ours.master = store_endpoint();
       on_order(ours);
     };
   }
@@ -65,15 +67,13 @@ void MeetingPoint::attend(Handlers handlers) {
 
 /// From the loop, unless we are gone by then.
 void MeetingPoint::later(std::function<void()> what) {
-  asio::post(loop_, [life = std::weak_ptr(life_), what = std::move(what)] {
-    if (!life.expired()) what();
-  });
+  asio::post(loop_, life_.guard(std::move(what)));
 }
 
-/// Where this node's workers find the server's store.
-Endpoint MeetingPoint::numeric_endpoint() const {
-  const auto& endpoint = settings_.meeting.server;
-  return {addresses_.empty() ? endpoint.host : addresses_.front(), endpoint.port};
+/// Where this node's workers find the server's store: at the one of its addresses that has
+/// answered.
+Endpoint MeetingPoint::store_endpoint() const {
+  return {attendance_->server_address(), settings_.meeting.server.port};
 }
 
 void MeetingPoint::report(Report report) {
@@ -111,7 +111,7 @@ void MeetingPoint::found(Result<std::vector<posix::SocketAddress>> addresses) {
   if (addresses) {
     for (const auto& address : *addresses) {
       auto host = posix::to_endpoint(address).host;
-      if (is_loopback(host) || !posix::interface_of(host).empty()) own_.push_back(host);
+      if (rendezvous::is_loopback(host) || !posix::interface_of(host).empty()) own_.push_back(host);
       addresses_.push_back(std::move(host));
     }
   }
@@ -206,13 +206,14 @@ void MeetingPoint::look_again(const std::string& cause) {
   if (why != said_) {
     said_ = why;
     logger_.info("waiting for a rendezvous server at {}, up to {:.0f} s: {}",
-                 to_string(meeting.server), std::chrono::duration<double>(patience).count(), why);
+                 to_string(meeting.server), std::chrono::duration<double>(patience).count(),
+                 printable(why));
   }
   pause_.expires_after(std::min<Duration>(addresses_.empty() ? kPauseOfNames : kPause,
                                           patience - std::chrono::duration_cast<Duration>(waited)));
-  pause_.async_wait([this](const boost::system::error_code& error) {
+  pause_.async_wait(life_.guard([this](const boost::system::error_code& error) {
     if (!error) look();
-  });
+  }));
 }
 
 void MeetingPoint::join(const Endpoint& server) {
@@ -245,6 +246,7 @@ void MeetingPoint::give_up(int exit_code, const std::string& message) {
 void MeetingPoint::see_off(const std::vector<int>& signals) {
   if (!server_ || server_->is_over()) return;
   attendance_.reset();  // It has left.
+  is_over_ = true;
   auto source = posix::SignalSource::open(signals);
   if (!source) return;
   auto copy = posix::duplicate(source->descriptor());
@@ -252,13 +254,13 @@ void MeetingPoint::see_off(const std::vector<int>& signals) {
   loop_.restart();
   asio::posix::stream_descriptor interrupted(loop_, copy->release());
   interrupted.async_wait(asio::posix::stream_descriptor::wait_read,
-                         [this](const boost::system::error_code& error) {
+                         life_.guard([this](const boost::system::error_code& error) {
                            if (!error) loop_.stop();
-                         });
+                         }));
   pause_.expires_after(farewell_patience(settings_.attendance.hello.settings.lease));
-  pause_.async_wait([this](const boost::system::error_code& error) {
+  pause_.async_wait(life_.guard([this](const boost::system::error_code& error) {
     if (!error) loop_.stop();
-  });
+  }));
   server_->on_over([this] { loop_.stop(); });
   loop_.run();
 }

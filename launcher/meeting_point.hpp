@@ -1,6 +1,7 @@
 #pragma once
 
 #include "agent/run/keeper.hpp"
+#include "agent/run/life.hpp"
 #include "agent/run/remote_attendance.hpp"
 #include "base/log/log.hpp"
 #include "launcher/embedded_server.hpp"
@@ -69,7 +70,7 @@ class MeetingPoint : public rendezvous::Attendance {
   void join(const Endpoint& server);
   void give_up(int exit_code, const std::string& message);
   [[nodiscard]] bool is_silent_for_long() const;
-  [[nodiscard]] Endpoint numeric_endpoint() const;
+  [[nodiscard]] Endpoint store_endpoint() const;
 
   boost::asio::io_context& loop_;
   Settings settings_;
@@ -91,7 +92,7 @@ class MeetingPoint : public rendezvous::Attendance {
   std::unique_ptr<EmbeddedServer> server_;
   std::unique_ptr<agent::RemoteAttendance> attendance_;
   std::optional<NodeRank> node_rank_;
-  std::shared_ptr<bool> life_ = std::make_shared<bool>(true);  // What is posted may come after us.
+  agent::Life life_;
 };
 
 }  // namespace muster::launcher

@@ -1,31 +1,27 @@
 #include "launcher/node_facts.hpp"
 
 #include "base/posix/file.hpp"
+#include "base/posix/fork.hpp"
 #include "base/posix/interfaces.hpp"
 #include "base/posix/locked_file.hpp"
 #include "base/posix/tcp_stream.hpp"
-#include "launcher/hosting.hpp"
 #include "launcher/lookup.hpp"
 #include "launcher/text.hpp"
 #include "launcher/values.hpp"
 #include "rendezvous/client/secret.hpp"
 #include "rendezvous/client/token_file.hpp"
+#include "rendezvous/core/address.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace muster::launcher {
 namespace {
 
-/// A container mostly has a process namespace of its own; the machine's has this number in every
-/// kernel (PROC_PID_INIT_INO).
 bool is_in_container(const Environment& environment) {
-  std::error_code error;
-  const auto pids = std::filesystem::read_symlink("/proc/self/ns/pid", error);
-  return error || pids != "pid:[4026531836]" || environment.contains("KUBERNETES_SERVICE_HOST");
+  return posix::has_own_process_namespace() ||
+         value_of(environment, "KUBERNETES_SERVICE_HOST").has_value();
 }
 
 constexpr const char* kTokenFileVariable = "MUSTER_TOKEN_FILE";
@@ -67,7 +63,7 @@ Result<std::string> own_address(const Options& options) {
   std::string loopback;
   for (const auto& address : *addresses) {
     auto host = posix::to_endpoint(address).host;
-    if (is_loopback(host)) {
+    if (rendezvous::is_loopback(host)) {
       loopback = std::move(host);
     } else if (!posix::interface_of(host).empty()) {
       return host;

@@ -1,14 +1,11 @@
 #include "agent/run/agent.hpp"
 
-#include "agent/core/evidence.hpp"
-#include "agent/run/error_file.hpp"
 #include "base/assert.hpp"
 #include "base/posix/boot_clock.hpp"
-#include "base/posix/fork.hpp"
 #include "base/posix/interfaces.hpp"
 #include "base/posix/process_tree.hpp"
-#include "base/posix/socket.hpp"
 #include "base/posix/stream.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -24,44 +21,7 @@ constexpr Duration kFlushPatience = std::chrono::seconds(5);
 constexpr Duration kFaultPatience = std::chrono::milliseconds(100);
 constexpr Duration kLastSweepPatience = std::chrono::seconds(10);
 
-/// The signals by which a user ends a job; the others are for the workers.
-bool ends_the_job(int signal) {
-  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
-}
-
-std::string sender_text(const posix::ReceivedSignal& signal) {
-  if (signal.from_terminal) return "the terminal";
-  if (signal.sender == 0) return "the system";
-  const auto name = posix::process_name(signal.sender);
-  return "process " + std::to_string(signal.sender) + (name.empty() ? "" : " (" + name + ")");
-}
-
-/// All addresses of a machine whose kernel has no IPv6 are the IPv4 ones.
-Result<posix::Fd> bind_at(const Endpoint& endpoint) {
-  auto bound = posix::bind_tcp(endpoint);
-  if (bound || endpoint.host != "::" || bound.error().code == Errc::InvalidArgument) return bound;
-  return posix::bind_tcp({"0.0.0.0", endpoint.port});
-}
-
-posix::SignalSource open_signals(const KeeperLink& keeper) {
-  auto numbers = user_signals(keeper.user_signals);
-  numbers.push_back(SIGCHLD);
-  auto source = posix::SignalSource::open(numbers);
-  MUSTER_ASSERT(source.has_value());
-  return std::move(*source);
-}
-
 }  // namespace
-
-/// A worker of the running round.
-struct Agent::Worker {
-  explicit Worker(asio::io_context& loop) : watch(loop) {}
-
-  std::optional<posix::Process> process;
-  asio::posix::stream_descriptor watch;  // A duplicate of its pidfd.
-  WorkerStreams streams;
-  std::string error_file;
-};
 
 Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& keeper,
              rendezvous::Attendance& attendance, Logger& logger)
@@ -73,7 +33,14 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
       group_({.workers = static_cast<std::uint32_t>(settings_.workers.size()),
               .grace = settings_.grace,
               .preempt_signal = settings_.preempt.signal}),
-      signals_(open_signals(keeper)),
+      store_(loop,
+             {.port = {.at = settings_.store,
+                       .range = settings_.store_ports,
+                       .is_agents = settings_.environment.agent_hosts_store},
+              .options = settings_.store_options,
+              .allow = settings_.store_allow,
+              .is_open = !attendance.is_leased() && settings_.store_allow.empty()},
+             std::move(settings_.first_store), logger),
       signal_wait_(loop),
       keeper_wait_(loop),
       timer_(loop),
@@ -81,7 +48,6 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
       err_(loop, 2, "stderr", logger),
       err_is_terminal_(posix::is_terminal(2)) {
   workers_.resize(settings_.workers.size());
-  reserved_ = std::move(settings_.first_store);
   // A log line that waits for whoever should read stderr would hold up the loop.
   write_log_through(logger_, [this](std::string line) { log_through_console(std::move(line)); });
 }
@@ -89,7 +55,7 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
 Agent::~Agent() { write_log_through(logger_, {}); }
 
 Result<Outcome> Agent::run() {
-  auto store = reserve_store();
+  auto store = store_.reserve();
   if (!store) return pass(store.error());
   Hello hello;  // What else belongs to it is the attendance's to know.
   hello.slots = static_cast<std::uint32_t>(settings_.workers.size());
@@ -102,7 +68,12 @@ Result<Outcome> Agent::run() {
   } else {
     keeper_.page.renew_for_ever();
   }
-  for (const auto& [descriptor, fd] : {std::pair{&signal_wait_, signals_.descriptor()},
+  auto numbers = user_signals(keeper_.user_signals);
+  numbers.push_back(SIGCHLD);
+  auto signals = posix::SignalSource::open(numbers);
+  if (!signals) return pass(signals.error());
+  signals_ = std::move(*signals);
+  for (const auto& [descriptor, fd] : {std::pair{&signal_wait_, signals_->descriptor()},
                                        std::pair{&keeper_wait_, keeper_.pidfd.get()}}) {
     auto copy = posix::duplicate(fd);
     if (!copy) return pass(copy.error());
@@ -132,15 +103,27 @@ Result<Outcome> Agent::run() {
   attendance_.attend({});
   knocker_.reset();
   if (preempt_) preempt_->pause();
-  // What survives SIGKILL (a verdict after Stuck) is the keeper's to wait for.
-  if (fault_) (void)posix::end_descendants(kLastSweepPatience);
-  if (keeper_is_dead_) attendance_.say_farewell("its keeper was killed");
+  end_tree();
   const auto patience = fault_ ? kFaultPatience : kFlushPatience;
   out_.flush(patience);
   err_.flush(patience);
   if (fault_) return pass(*fault_);
   MUSTER_ASSERT(outcome_.has_value());
   return std::move(*outcome_);
+}
+
+/// Sees to it that nothing is left when we leave. Nobody says farewell for a tree that is not
+/// empty: then the lease decides.
+void Agent::end_tree() {
+  posix::Swept swept{.is_empty = !posix::has_children(), .left = {}};
+  // What survived SIGKILL for long has been reported, and is the keeper's to wait for.
+  if (!swept.is_empty && !is_stuck_) swept = posix::end_descendants(kLastSweepPatience);
+  if (!swept.is_empty) {
+    if (!is_stuck_) logger_.error("{}", posix::describe(swept));
+    (void)keeper_.farewell.write({});
+  } else if (keeper_is_dead_) {
+    attendance_.say_farewell("its keeper was killed");
+  }
 }
 
 void Agent::feed(const WorkerGroup::Event& event) {
@@ -165,9 +148,9 @@ void Agent::arm_timer() {
     return;
   }
   timer_.expires_at(*deadline);
-  timer_.async_wait([this](const boost::system::error_code& error) {
+  timer_.async_wait(life_.guard([this](const boost::system::error_code& error) {
     if (!error) feed(WorkerGroup::Ticked{});
-  });
+  }));
 }
 
 void Agent::act(const WorkerGroup::HostStore& host) {
@@ -178,67 +161,11 @@ void Agent::act(const WorkerGroup::HostStore& host) {
     feed(WorkerGroup::Hosted{});
     return;
   }
-  auto options = settings_.store_options;
-  options.door = door_for(host.assignment);
-  auto server =
-      store::Server::start(loop_.get_executor(), std::move(reserved_), std::move(options), logger_);
-  if (!server) {
-    feed(WorkerGroup::NotHosted{server.error().message});
+  if (const auto hosted = store_.host(host.assignment); !hosted) {
+    feed(WorkerGroup::NotHosted{hosted.error().message});
     return;
   }
-  store_ = std::move(*server);
   feed(WorkerGroup::Hosted{});
-}
-
-void Agent::act(const WorkerGroup::Spawn& spawn) {
-  assignment_ = spawn.assignment;
-  posix::Command command;
-  auto worker = prepare(spawn, command);
-  if (!worker) {
-    // What the user can mend, unless it worked before.
-    const bool user_error =
-        worker.error().code == Errc::InvalidArgument && spawn.assignment.attempt == 0;
-    feed(WorkerGroup::NotSpawned{spawn.index, worker.error().message, user_error});
-    return;
-  }
-  auto process = posix::Process::spawn(command);
-  (*worker)->streams.close_child_ends();
-  if (!process && process.error().step == posix::SpawnError::Step::LeaseEnded) {
-    feed(WorkerGroup::LeaseEnded{process.error().message});
-    return;
-  }
-  if (!process) {
-    const auto& error = process.error();
-    const bool user_error = error.step == posix::SpawnError::Step::Exec && error.error != ENOMEM &&
-                            error.error != EMFILE;
-    feed(WorkerGroup::NotSpawned{spawn.index, error.message, user_error});
-    return;
-  }
-  (*worker)->process = std::move(*process);
-  workers_[spawn.index] = std::move(*worker);
-  logger_.debug("worker started rank={} pid={} attempt={}",
-                assignment_.rank_offset.value + spawn.index, workers_[spawn.index]->process->pid(),
-                assignment_.attempt);
-  watch_worker(spawn.index);
-  feed(WorkerGroup::Spawned{spawn.index});
-}
-
-void Agent::act(const WorkerGroup::Signal& signal) {
-  if (workers_[signal.index]) workers_[signal.index]->process->signal(signal.signal);
-}
-
-void Agent::act(const WorkerGroup::KillTree&) {
-  if (preempt_) preempt_->pause();
-  // First those whom we can reach whatever /proc and our descriptors say.
-  for (const auto& worker : workers_) {
-    if (worker) worker->process->signal(SIGKILL);
-  }
-  const auto count = posix::signal_descendants(SIGKILL);
-  if (drain_announced_ && count > 0) {
-    logger_.info("killing {} processes that the workers left: their time is over", count);
-    drain_announced_ = false;
-  }
-  reap();
 }
 
 void Agent::act(const WorkerGroup::Send& send) {
@@ -246,7 +173,7 @@ void Agent::act(const WorkerGroup::Send& send) {
     const auto& failure = failed->failure;
     logger_.warn("worker failed rank={} {}{}{}", failure.rank.value,
                  failure.status ? describe(*failure.status) : "could not be started",
-                 failure.detail.empty() ? "" : ": ", failure.detail);
+                 failure.detail.empty() ? "" : ": ", printable(failure.detail));
   }
   if (const auto* unreachable = std::get_if<Unreachable>(&send.report))
     logger_.warn("the store of the master can't be reached: {}", unreachable->detail);
@@ -256,18 +183,6 @@ void Agent::act(const WorkerGroup::Send& send) {
     announce_drain();
   }
   attendance_.report(send.report);
-}
-
-void Agent::announce_drain() {
-  const auto own = preempt_ ? preempt_->pid() : std::nullopt;
-  const auto left = own ? posix::descendants({*own}).size() : posix::descendants().size();
-  // The tree must become empty, and our own command's place is in it as well.
-  if (preempt_) preempt_->pause();
-  if (left == 0) return;
-  logger_.info(
-      "waiting up to {} s for {} processes that the workers left",
-      std::chrono::duration_cast<std::chrono::seconds>(WorkerGroup::kDrainPatience).count(), left);
-  drain_announced_ = true;
 }
 
 void Agent::act(const WorkerGroup::EndRound& end) {
@@ -280,13 +195,7 @@ void Agent::act(const WorkerGroup::EndRound& end) {
   is_empty_ = true;
   // Workers of other nodes may not even have begun to meet there.
   const bool others_meet = assignment_.nodes > 1 && !is_over_;
-  if (!others_meet) store_.reset();
-  reserved_.reset();
-  auto next = reserve_store();
-  if (!next && store_) {  // Perhaps for want of a second port.
-    store_.reset();
-    next = reserve_store();
-  }
+  const auto next = store_.reserve_next(others_meet);
   if (!next) {
     fault_ = next.error();
     loop_.stop();
@@ -302,6 +211,7 @@ void Agent::act(const WorkerGroup::EndRound& end) {
 }
 
 void Agent::act(const WorkerGroup::GiveUp& give_up) {
+  is_stuck_ = true;
   const auto pids = posix::descendants();
   if (pids.empty()) {
     logger_.error("workers stuck: some process survives SIGKILL, and /proc does not show which");
@@ -351,11 +261,11 @@ void Agent::obey(const Assignment& assignment) {
   if (assignment.nodes > 1) {
     logger_.info("round={} node_rank={}/{} world_size={} master={}", assignment.round.number,
                  assignment.node_rank.value, assignment.nodes, assignment.world_size,
-                 to_string(assignment.master));
+                 printable(to_string(assignment.master)));
   }
   if (is_empty_) {
     is_empty_ = is_over_ = false;
-    store_.reset();
+    store_.close();
   }
   if (!oom_) oom_.emplace();
   oom_->begin_round();
@@ -365,18 +275,18 @@ void Agent::obey(const Assignment& assignment) {
 
 void Agent::obey(const Stop& stop) {
   logger_.info("stopping round={} reason=\"{}\" signal={} grace={}s", stop.round.number,
-               stop.reason, signal_name(stop.signal),
+               printable(stop.reason), signal_name(stop.signal),
                std::chrono::duration<double>(settings_.grace).count());
   is_over_ = true;
   feed(WorkerGroup::StopOrdered{stop});
-  if (is_empty_) store_.reset();
+  if (is_empty_) store_.close();
 }
 
 void Agent::obey(const Prepare& prepare) {
   const auto left = std::chrono::duration<double>(prepare.left).count();
   logger_.warn(
       "a machine of the job will be taken away: the workers should save reason=\"{}\" left={}",
-      prepare.reason, left > 0 ? std::to_string(std::lround(left)) + "s" : "unknown");
+      printable(prepare.reason), left > 0 ? std::to_string(std::lround(left)) + "s" : "unknown");
   feed(WorkerGroup::PrepareOrdered{prepare});
 }
 
@@ -394,7 +304,7 @@ void Agent::leave(Outcome outcome) {
 void Agent::on_fence(const std::string& reason) {
   is_over_ = true;
   feed(WorkerGroup::LeaseEnded{reason});
-  if (is_empty_) store_.reset();
+  if (is_empty_) store_.close();
 }
 
 /// Who was killed since the lease is over did not fail. The keeper kills by the page, so we may
@@ -408,145 +318,25 @@ void Agent::fence_if_over() {
 /// where there are none, or where it is a route within the machine.
 std::string Agent::interface_for(const Assignment& assignment) const {
   if (assignment.nodes < 2) return {};
-  auto name = posix::interface_of(attendance_.local_address());
-  // The rendezvous is on this machine: what the others call us is the better answer.
-  if (name == "lo" && assignment.node_rank == NodeRank{0})
-    name = posix::interface_of(assignment.master.host);
-  return name == "lo" ? "" : name;
-}
-
-/// Who may come to the store of a round (protocol.md 7).
-store::Door Agent::door_for(const Assignment& assignment) const {
-  auto door = settings_.store_options.door;
-  door.is_open = !attendance_.is_leased() && settings_.store_allow.empty();
-  door.allowed = settings_.store_allow;
-  door.secret = assignment.secret;
-  auto admitted = assignment.admitted;
-  if (!door.is_open) {
-    auto own = posix::local_addresses();
-    if (own) admitted.insert(admitted.end(), own->begin(), own->end());
+  // The way to the master is the workers' own. That to the rendezvous may be another, or loopback.
+  for (const auto& address :
+       {posix::source_address(assignment.master), attendance_.local_address()}) {
+    auto name = posix::interface_of(address);
+    if (!name.empty() && name != "lo") return name;
   }
-  for (const auto& text : admitted) {
-    if (const auto address = store::parse_address(text)) door.admitted.insert(*address);
-  }
-  return door;
-}
-
-void Agent::watch_signals() {
-  signal_wait_.async_wait(asio::posix::stream_descriptor::wait_read,
-                          [this](const boost::system::error_code& error) {
-                            if (error) return;
-                            while (const auto signal = signals_.next()) on_signal(*signal);
-                            watch_signals();
-                          });
-}
-
-void Agent::on_signal(const posix::ReceivedSignal& signal) {
-  if (signal.number == SIGCHLD) {
-    reap();
-    return;
-  }
-  if (!ends_the_job(signal.number)) {
-    logger_.info("passing {} from {} on to the workers", signal_name(signal.number),
-                 sender_text(signal));
-    feed(WorkerGroup::SignalPassed{signal.number});
-    return;
-  }
-  if (signal.number == SIGTERM && settings_.preempt.sigterm_is_notice && !has_notice_) {
-    notice(signal_name(signal.number) + " from " + sender_text(signal));
-    return;
-  }
-  end_launcher(signal);
-}
-
-void Agent::end_launcher(const posix::ReceivedSignal& signal) {
-  if (last_signal_ == SIGINT && signal.number == SIGINT && signal.from_terminal) {
-    logger_.warn("second Ctrl-C: killing the workers");
-    feed(WorkerGroup::Hurried{});
-    return;
-  }
-  const bool has_workers = std::any_of(workers_.begin(), workers_.end(),
-                                       [](const auto& worker) { return worker != nullptr; });
-  logger_.warn("got {} from {}{}", signal_name(signal.number), sender_text(signal),
-               last_signal_ == 0 || !has_workers ? "" : "; the workers are stopping already");
-  last_signal_ = signal.number;
-  attendance_.report(Leaving{signal.number, has_notice_ && signal.number == SIGTERM});
-}
-
-/// This machine will be taken away. The rendezvous has the whole job save, and lets this node go.
-void Agent::notice(const std::string& reason) {
-  if (std::exchange(has_notice_, true)) return;
-  logger_.warn("preemption notice: {}", reason);
-  attendance_.report(Notice{reason, settings_.preempt.left});
+  return {};
 }
 
 void Agent::watch_keeper() {
-  keeper_wait_.async_wait(
-      asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
-        if (error) return;
-        keeper_.page.end();
-        keeper_is_dead_ = true;
-        fault_ = Error{Errc::Internal, "the keeper process was killed; the workers were ended"};
-        (void)posix::end_descendants(kLastSweepPatience);
-        loop_.stop();
-      });
-}
-
-void Agent::watch_worker(std::uint32_t index) {
-  auto& worker = *workers_[index];
-  auto copy = posix::duplicate(worker.process->watch());
-  if (!copy) return;  // SIGCHLD tells as well.
-  worker.watch.assign(copy->release());
-  worker.watch.async_wait(asio::posix::stream_descriptor::wait_read,
-                          [this](const boost::system::error_code& error) {
-                            if (!error) reap();
-                          });
-}
-
-/// Reaps whatever has ended: workers, and orphans that fell to us. A child that we don't know is an
-/// orphan.
-void Agent::reap() {
-  while (const int pid = posix::ended_child()) {
-    const auto worker =
-        std::find_if(workers_.begin(), workers_.end(), [pid](const auto& candidate) {
-          return candidate && candidate->process->pid() == pid && !candidate->process->ended();
-        });
-    if (preempt_ && preempt_->pid() == pid) {
-      preempt_->ended();
-    } else if (worker == workers_.end()) {
-      posix::reap_orphan(pid);
-    } else {
-      worker_ended(static_cast<std::uint32_t>(worker - workers_.begin()));
-    }
-  }
-  if (!posix::has_children()) feed(WorkerGroup::TreeEmptied{});
-}
-
-void Agent::worker_ended(std::uint32_t index) {
-  auto& worker = *workers_[index];
-  const auto status = worker.process->reap();
-  if (!status) return;
-  boost::system::error_code ignored;
-  (void)worker.watch.close(ignored);
-  worker.streams.drain();
-  fence_if_over();
-  logger_.debug("worker ended rank={} {}", assignment_.rank_offset.value + index,
-                describe(*status));
-  feed(WorkerGroup::Exited{index, *status,
-                           status->success() ? WorkerFailure{} : examine(index, *status)});
-}
-
-WorkerFailure Agent::examine(std::uint32_t index, const ExitStatus& status) {
-  const auto& worker = *workers_[index];
-  Observed observed{
-      .pid = worker.process->pid(), .status = status, .has_peers = assignment_.world_size > 1};
-  observed.stderr_lines = worker.streams.last_err_lines();
-  observed.log_file = worker.streams.err_file();
-  if (!worker.error_file.empty()) observed.recorded = recorded_error(worker.error_file);
-  if (oom_ && status.signal == SIGKILL) {
-    observed.out_of_memory = oom_->explain(worker.process->pid());
-  }
-  return assess(std::move(observed));
+  keeper_wait_.async_wait(asio::posix::stream_descriptor::wait_read,
+                          life_.guard([this](const boost::system::error_code& error) {
+                            if (error) return;
+                            keeper_.page.end();
+                            keeper_is_dead_ = true;
+                            fault_ = Error{Errc::Internal,
+                                           "the keeper process was killed; the workers were ended"};
+                            loop_.stop();  // The tree is ended next.
+                          }));
 }
 
 void Agent::log_through_console(std::string line) {
@@ -559,66 +349,6 @@ void Agent::log_through_console(std::string line) {
                " lines of the log were lost: nobody read them\n");
   }
   err_.write(std::move(line));
-}
-
-Result<Endpoint> Agent::reserve_store() {
-  if (!reserved_) {
-    auto bound = bind_store();
-    if (!bound) return pass(bound.error());
-    reserved_ = std::move(*bound);
-  }
-  auto endpoint = posix::to_endpoint(posix::local_address(reserved_.get()));
-  return endpoint;
-}
-
-Result<posix::Fd> Agent::bind_store() {
-  if (!settings_.store_ports || settings_.store.port != 0) return bind_at(settings_.store);
-  const auto [first, last] = *settings_.store_ports;
-  const std::uint32_t count = std::uint32_t{last} - first + 1;
-  std::optional<Error> trouble;
-  for (std::uint32_t tried = 0; tried < count; ++tried) {
-    // On from where the last round's was: a worker that is slow to die may still hold on to that.
-    const std::uint32_t offset = next_port_offset_++ % count;
-    auto bound =
-        bind_at({settings_.store.host, static_cast<std::uint16_t>(std::uint32_t{first} + offset)});
-    if (bound) return bound;
-    trouble = bound.error();
-  }
-  return fail(trouble->code, "no port of --port-range " + std::to_string(first) + "-" +
-                                 std::to_string(last) +
-                                 " can be had for the worker store; the last: " + trouble->message);
-}
-
-/// Opens the streams of a worker and fills its command in.
-Result<std::unique_ptr<Agent::Worker>> Agent::prepare(const WorkerGroup::Spawn& spawn,
-                                                      posix::Command& command) {
-  const auto& plan = settings_.workers[spawn.index];
-  auto worker = std::make_unique<Worker>(loop_);
-  const auto local_rank = std::to_string(spawn.assignment.local_rank_offset.value + spawn.index);
-  std::string folder;
-  if (settings_.logs) {
-    auto made = settings_.logs->worker(spawn.assignment.attempt, local_rank);
-    if (!made) return pass(made.error());
-    folder = *made + "/";
-    if (settings_.error_files) worker->error_file = folder + "error.json";
-  }
-  const StreamContext context{loop_, logger_, out_, err_, err_is_terminal_};
-  const auto prefix = "[" + settings_.environment.role + local_rank + "]:";
-  auto streams = WorkerStreams::open(context, plan.out, plan.err, folder, prefix);
-  if (!streams) return pass(streams.error());
-  worker->streams = std::move(*streams);
-
-  command.path = plan.path;
-  command.argv = plan.argv;
-  command.environment =
-      worker_environment(settings_.environment, spawn.assignment, spawn.index,
-                         {.error_file = worker->error_file, .interface = interface_});
-  command.out = worker->streams.out();
-  command.err = worker->streams.err();
-  command.signals = keeper_.user_signals;
-  command.open_files = settings_.open_files;
-  command.lease_ends = &keeper_.page.ends();
-  return worker;
 }
 
 }  // namespace muster::agent

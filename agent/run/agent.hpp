@@ -4,13 +4,15 @@
 #include "agent/run/console.hpp"
 #include "agent/run/keeper.hpp"
 #include "agent/run/knocker.hpp"
+#include "agent/run/life.hpp"
 #include "agent/run/log_folder.hpp"
 #include "agent/run/oom_watch.hpp"
 #include "agent/run/preempt_watch.hpp"
+#include "agent/run/round_store.hpp"
 #include "agent/run/streams.hpp"
+#include "agent/run/worker.hpp"
 #include "agent/run/worker_environment.hpp"
 #include "base/log/log.hpp"
-#include "base/posix/process.hpp"
 #include "base/posix/signals.hpp"
 #include "rendezvous/client/attendance.hpp"
 #include "rendezvous/store/server.hpp"
@@ -36,12 +38,6 @@ struct WorkerPlan {
   StreamPlan err;
 };
 
-/// Ports that a firewall lets through (`--port-range`), both ends included.
-struct PortRange {
-  std::uint16_t first = 0;
-  std::uint16_t last = 0;
-};
-
 /// What tells that this machine will be taken away.
 struct PreemptSettings {
   std::string command;             ///< Polled (PreemptWatch); empty: none.
@@ -59,7 +55,7 @@ struct AgentSettings {
   /// all addresses, and the attendance names one of them. Port 0: a free one each round.
   Endpoint store;
   std::optional<PortRange> store_ports;  ///< Where the store's port is 0.
-  posix::Fd first_store;  ///< Bound there already, for the first round; none: the agent binds it.
+  posix::Fd first_store;  ///< Reserved already (StorePort), for the first round; none: it is not.
   /// Who may come to the store beside the job's nodes (`--store-allow`). Where the job has one node
   /// and no lease, and none is named, everybody may.
   std::vector<store::Network> store_allow;
@@ -94,8 +90,7 @@ class Agent {
   [[nodiscard]] Result<Outcome> run();
 
  private:
-  struct Worker;
-
+  void end_tree();
   void feed(const WorkerGroup::Event& event);
   void arm_timer();
   void act(const WorkerGroup::HostStore& host);
@@ -119,22 +114,23 @@ class Agent {
   void leave(Outcome outcome);
   void on_fence(const std::string& reason);
   void fence_if_over();
-  void notice(const std::string& reason);
-  void end_launcher(const posix::ReceivedSignal& signal);
   std::string interface_for(const Assignment& assignment) const;
-  store::Door door_for(const Assignment& assignment) const;
+  void watch_keeper();
+  void log_through_console(std::string line);
+
+  // In agent_signals.cpp.
   void watch_signals();
   void on_signal(const posix::ReceivedSignal& signal);
-  void watch_keeper();
+  void end_launcher(const posix::ReceivedSignal& signal);
+  void notice(const std::string& reason);
+
+  // In agent_workers.cpp, with the actions that concern one.
+  Result<std::unique_ptr<Worker>> prepare(const WorkerGroup::Spawn& spawn, posix::Command& command);
   void watch_worker(std::uint32_t index);
   void reap();
   void worker_ended(std::uint32_t index);
   WorkerFailure examine(std::uint32_t index, const ExitStatus& status);
-  Result<Endpoint> reserve_store();
-  Result<posix::Fd> bind_store();
   void announce_drain();
-  void log_through_console(std::string line);
-  Result<std::unique_ptr<Worker>> prepare(const WorkerGroup::Spawn& spawn, posix::Command& command);
 
   boost::asio::io_context& loop_;
   AgentSettings settings_;
@@ -148,16 +144,15 @@ class Agent {
 
   std::vector<std::unique_ptr<Worker>> workers_;  // By index; of the running round.
   Assignment assignment_;
-  posix::Fd reserved_;                    // Bound for the next round's store.
-  std::uint32_t next_port_offset_ = 0;    // Within the range.
-  std::unique_ptr<store::Server> store_;  // Until the round is over on all nodes.
-  bool is_empty_ = true;                  // Nothing of the newest round is left here.
-  bool is_over_ = false;                  // It was stopped, or our lease ended.
+  RoundStore store_;       // Closed once the round is over on all nodes.
+  bool is_empty_ = true;   // Nothing of the newest round is left here.
+  bool is_over_ = false;   // It was stopped, or our lease ended.
+  bool is_stuck_ = false;  // Some process of ours survives SIGKILL.
   std::unique_ptr<Knocker> knocker_;
   std::string interface_;  // Of the running round's route between nodes; empty: none is told.
   std::optional<OomWatch> oom_;
 
-  posix::SignalSource signals_;
+  std::optional<posix::SignalSource> signals_;
   boost::asio::posix::stream_descriptor signal_wait_;
   boost::asio::posix::stream_descriptor keeper_wait_;
   boost::asio::steady_timer timer_;
@@ -172,6 +167,7 @@ class Agent {
   std::optional<Outcome> outcome_;
   std::optional<Error> fault_;  // Of our own.
   bool keeper_is_dead_ = false;
+  Life life_;
 };
 
 }  // namespace muster::agent

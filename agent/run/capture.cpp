@@ -17,19 +17,17 @@ Capture::Capture(asio::io_context& loop, posix::Fd reader, CaptureSinks sinks, L
 
 void Capture::wait() {
   if (sinks_.console != nullptr && sinks_.console->congested()) {
-    sinks_.console->when_clear([this, alive = std::weak_ptr<bool>(alive_)] {
-      if (!alive.expired()) wait();
-    });
+    sinks_.console->when_clear(life_.guard([this] { wait(); }));
     return;
   }
   in_.async_wait(asio::posix::stream_descriptor::wait_read,
-                 [this](const boost::system::error_code& error) {
+                 life_.guard([this](const boost::system::error_code& error) {
                    if (error == asio::error::operation_aborted) return;
                    // One piece a turn, so that a worker that floods its stream doesn't starve the
                    // others.
                    read_once();
                    if (!ended_) wait();
-                 });
+                 }));
 }
 
 /// False when nothing more is there for now.

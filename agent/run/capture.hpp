@@ -2,6 +2,7 @@
 
 #include "agent/core/line_tail.hpp"
 #include "agent/run/console.hpp"
+#include "agent/run/life.hpp"
 #include "base/posix/fd.hpp"
 
 #include <array>
@@ -52,7 +53,7 @@ class Capture {
   std::string open_line_;
   bool ended_ = false;
   boost::asio::posix::stream_descriptor in_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // For the console's call back.
+  Life life_;
 };
 
 }  // namespace muster::agent

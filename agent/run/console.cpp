@@ -55,7 +55,7 @@ void Console::wait_until_writable() {
   (void)room_->change(out_.get(), EPOLLOUT, kOnlyMember);
   waiting_for_room_ = true;
   room_wait_.async_wait(asio::posix::stream_descriptor::wait_read,
-                        [this](const boost::system::error_code& error) {
+                        life_.guard([this](const boost::system::error_code& error) {
                           if (error == asio::error::operation_aborted) return;
                           waiting_for_room_ = false;
                           if (!write_some()) {
@@ -65,7 +65,7 @@ void Console::wait_until_writable() {
                           }
                           if (congested()) return;
                           for (auto& then : std::exchange(waiting_, {})) then();
-                        });
+                        }));
 }
 
 void Console::drop(const std::string& why) {

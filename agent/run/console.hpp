@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/run/life.hpp"
 #include "base/ids.hpp"
 #include "base/log/log.hpp"
 #include "base/posix/epoll.hpp"
@@ -55,6 +56,7 @@ class Console {
   bool waiting_for_room_ = false;
   bool lost_ = false;
   std::vector<std::function<void()>> waiting_;
+  Life life_;
 };
 
 }  // namespace muster::agent

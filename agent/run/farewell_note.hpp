@@ -10,10 +10,10 @@
 namespace muster::agent {
 
 /// What the keeper must know to say farewell for an agent that can't any more (protocol.md 3). The
-/// agent leaves it in the memory that they share, before its first Hello, and again when it
-/// changes.
+/// agent leaves it in the memory that they share once a connection stands, before its first Hello,
+/// and again when it changes.
 struct FarewellNote {
-  Endpoint server;  ///< Numeric, once a line stood.
+  Endpoint server;  ///< Numeric.
   std::optional<std::string> token;
   Farewell farewell;
 };

@@ -7,6 +7,7 @@
 #include "base/posix/process.hpp"
 #include "base/posix/process_tree.hpp"
 #include "base/posix/stream.hpp"
+#include "base/text.hpp"
 #include "rendezvous/client/farewell.hpp"
 
 #include <chrono>
@@ -65,7 +66,7 @@ void say_farewell(const posix::SharedNote& shared, const ExitStatus& ended) {
       rendezvous::say_farewell(note->server, note->token, note->farewell, kFarewellPatience);
   if (!told)
     say("the rendezvous waits for this node's lease to end, since it could not be told: " +
-        told.error().message);
+        printable(told.error().message));
 }
 
 /// With the agent.
@@ -78,20 +79,16 @@ int keep(int agent, posix::SignalSource signals, const Shared& shared, posix::Bo
          const posix::Bystanders& spared) {
   const auto ended = watch_over(agent, signals, LeaseGuard(shared.page, std::move(timer)));
   shared.page.end();  // A worker that is between fork and exec starts no more.
-  // An agent that left in order left nothing, unless it gave up on something stuck. Then
-  // bystanders' orphans, which fall to us as well, would be taken for ours.
+  // An agent that left in order left nothing, or took back its note. Where there are bystanders,
+  // their orphans, which fall to us as well, would be taken for ours.
   const bool in_order = ended.signal == 0;
-  std::vector<int> left;
-  if (!in_order || spared.empty()) left = posix::end_descendants(kSweepPatience, spared);
+  posix::Swept swept;
+  if (!in_order || spared.empty()) swept = posix::end_descendants(kSweepPatience, spared);
   // Ranks are free only when nothing of us can act in them; else the lease decides.
-  if (left.empty()) say_farewell(shared.farewell, ended);
+  if (swept.is_empty) say_farewell(shared.farewell, ended);
   // Only now: whoever should read what we say may be asleep.
   if (!in_order) say("the agent " + describe(ended) + "; its workers were ended");
-  if (!left.empty()) {
-    std::string text = "these processes could not be killed:";
-    for (const int pid : left) text += " " + std::to_string(pid);
-    say(text);
-  }
+  if (!swept.is_empty) say(posix::describe(swept));
   if (in_order) return ended.code;
   return is_crash(ended.signal) ? kOwnError : kLostNode;
 }

@@ -6,7 +6,6 @@
 #include <array>
 #include <utility>
 
-#include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
@@ -27,7 +26,6 @@ class Knocker::Attempts : public std::enable_shared_from_this<Attempts> {
         words_(store::knock(secret)),
         own_address_(std::move(own_address)),
         handlers_(std::move(handlers)),
-        resolver_(loop),
         socket_(loop),
         patience_(loop),
         pause_(loop) {}
@@ -36,7 +34,6 @@ class Knocker::Attempts : public std::enable_shared_from_this<Attempts> {
     is_stopped_ = true;
     give_up();
     pause_.cancel();
-    resolver_.cancel();
   }
 
   void attempt() {
@@ -45,40 +42,26 @@ class Knocker::Attempts : public std::enable_shared_from_this<Attempts> {
     patience_.async_wait([self = shared_from_this()](const ErrorCode& error) {
       if (!error && !self->is_stopped_) self->fail("timed out");
     });
-    // A numeric host is taken as it is: no thread, no name service.
-    ErrorCode no_number;
+    ErrorCode no_number;  // Servers name masters by number: no name is looked up.
     const auto address = asio::ip::make_address(store_.host, no_number);
-    if (!no_number) {
-      connect(std::array{tcp::endpoint(address, store_.port)});
+    if (no_number) {
+      asio::post(socket_.get_executor(), [self = shared_from_this(), mine = attempt_] {
+        if (self->is_current(mine)) self->fail("that is no numeric address");
+      });
       return;
     }
-    resolver_.async_resolve(store_.host, std::to_string(store_.port),
-                            [self = shared_from_this(), mine = attempt_](
-                                const ErrorCode& error, const tcp::resolver::results_type& found) {
-                              if (!self->is_current(mine)) return;
-                              if (error) {
-                                self->fail(error.message());
-                              } else {
-                                self->connect(found);
-                              }
-                            });
+    socket_.async_connect(tcp::endpoint(address, store_.port),
+                          [self = shared_from_this(), mine = attempt_](const ErrorCode& error) {
+                            if (!self->is_current(mine)) return;
+                            if (error) {
+                              self->fail(error.message());
+                            } else {
+                              self->speak();
+                            }
+                          });
   }
 
  private:
-  template <class Endpoints>
-  void connect(const Endpoints& endpoints) {
-    asio::async_connect(
-        socket_, endpoints,
-        [self = shared_from_this(), mine = attempt_](const ErrorCode& error, const tcp::endpoint&) {
-          if (!self->is_current(mine)) return;
-          if (error) {
-            self->fail(error.message());
-          } else {
-            self->speak();
-          }
-        });
-  }
-
   void speak() {
     asio::async_write(
         socket_, asio::buffer(words_),
@@ -137,7 +120,6 @@ class Knocker::Attempts : public std::enable_shared_from_this<Attempts> {
   std::string words_;
   std::string own_address_;
   Handlers handlers_;
-  tcp::resolver resolver_;
   tcp::socket socket_;
   asio::steady_timer patience_;
   asio::steady_timer pause_;

@@ -29,9 +29,9 @@ std::optional<int> PreemptWatch::pid() const {
 }
 
 void PreemptWatch::run_later() {
-  next_.async_wait([this](const boost::system::error_code& error) {
+  next_.async_wait(life_.guard([this](const boost::system::error_code& error) {
     if (!error) run();
-  });
+  }));
 }
 
 void PreemptWatch::run() {
@@ -69,12 +69,12 @@ void PreemptWatch::run() {
     return;
   }
   patience_.expires_after(kPatience);
-  patience_.async_wait([this](const boost::system::error_code& error) {
+  patience_.async_wait(life_.guard([this](const boost::system::error_code& error) {
     if (error || !process_) return;
     logger_.warn("--preempt-command: killed: it took longer than {} s",
                  std::chrono::duration_cast<std::chrono::seconds>(kPatience).count());
     kill();
-  });
+  }));
 }
 
 void PreemptWatch::ended() {

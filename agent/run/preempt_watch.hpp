@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/run/life.hpp"
 #include "base/ids.hpp"
 #include "base/log/log.hpp"
 #include "base/posix/fd.hpp"
@@ -67,6 +68,7 @@ class PreemptWatch {
   bool is_paused_ = false;
   bool has_notice_ = false;
   std::string trouble_;  // As said last.
+  Life life_;
 };
 
 }  // namespace muster::agent

@@ -1,5 +1,7 @@
 #include "agent/run/remote_attendance.hpp"
 
+#include "base/posix/interfaces.hpp"
+#include "base/text.hpp"
 #include "rendezvous/client/farewell.hpp"
 #include "rendezvous/client/wire.hpp"
 
@@ -24,6 +26,16 @@ constexpr Duration kFarewellPatience = std::chrono::seconds(2);
 
 bool is_unspecified(const Endpoint& endpoint) {
   return endpoint.host.empty() || endpoint.host == "0.0.0.0" || endpoint.host == "::";
+}
+
+/// An address of another machine as one says it here, where `local` is our end of the way to it:
+/// the scope of a link-local address is the name of an interface, and each machine has its own
+/// names.
+std::string seen_from(const std::string& local, std::string host) {
+  const auto scope = host.find('%');
+  if (scope == std::string::npos) return host;
+  const auto ours = posix::interface_of(local);
+  return ours.empty() || ours == "lo" ? host : host.substr(0, scope + 1) + ours;
 }
 
 }  // namespace
@@ -51,7 +63,7 @@ RemoteAttendance::RemoteAttendance(asio::io_context& loop, Settings settings,
       logger_(logger),
       timer_(std::move(timer)),
       timer_wait_(loop) {
-  farewell_ = {.server = settings_.server,
+  farewell_ = {.server = {.host = {}, .port = settings_.server.port},
                .token = settings_.token,
                .farewell = {.job = settings_.hello.job,
                             .secret = settings_.secret,
@@ -63,8 +75,7 @@ RemoteAttendance::RemoteAttendance(asio::io_context& loop, Settings settings,
 RemoteAttendance::~RemoteAttendance() = default;
 
 void RemoteAttendance::report(Report report) {
-  asio::post(loop_, [this, life = std::weak_ptr(life_), report = std::move(report)] {
-    if (life.expired()) return;
+  asio::post(loop_, life_.guard([this, report = std::move(report)] {
     if (const auto* hello = std::get_if<Hello>(&report)) {
       begin(*hello);
       return;
@@ -76,14 +87,14 @@ void RemoteAttendance::report(Report report) {
       (void)leave_note();  // It fitted before.
     }
     feed(Attendee::Reported{report});
-  });
+  }));
 }
 
 /// Completes the launcher's Hello by what the agent knows, and dials.
 void RemoteAttendance::begin(const Hello& hello) {
-  if (!leave_note()) {
+  if (!note_will_fit()) {
     if (handlers_.on_giving_up)
-      handlers_.on_giving_up(1, "the job's name, the token and the endpoint are too long together");
+      handlers_.on_giving_up(1, "the job's name and the token are too long together");
     return;
   }
   auto& whole = settings_.hello;
@@ -132,7 +143,7 @@ void RemoteAttendance::act(const Attendee::Dial& dial) {
   handlers.on_up = [this, name](const rendezvous::LineFacts& ends) {
     connections_[name.value].ends = ends;
     local_ = ends.local;
-    farewell_.server.host = ends.peer;  // The keeper looks no name up.
+    farewell_.server.host = ends.peer;
     (void)leave_note();
     logger_.debug("connected to the rendezvous from={} to={}", ends.local, ends.peer);
     feed(Attendee::Connected{name});
@@ -142,7 +153,7 @@ void RemoteAttendance::act(const Attendee::Dial& dial) {
     feed(Attendee::Received{name, message});
   };
   handlers.on_down = [this, name](const Error& error) {
-    logger_.debug("no connection to the rendezvous reason=\"{}\"", error.message);
+    logger_.debug("no connection to the rendezvous reason=\"{}\"", printable(error.message));
     forget(name.value);
     feed(Attendee::Dropped{name, error.message});
   };
@@ -184,22 +195,27 @@ void RemoteAttendance::act(const Attendee::Fence& fence) {
   // Nothing starts any more, and the keeper kills with us.
   keeper_.page.renew(posix::boot_now());
   logger_.error("this node's ranks are no longer its own: killing the workers reason=\"{}\"",
-                fence.reason);
+                printable(fence.reason));
   if (handlers_.on_fence) handlers_.on_fence(fence.reason);
 }
 
 void RemoteAttendance::act(const Attendee::Deliver& deliver) {
-  if (const auto* assignment = std::get_if<Assignment>(&deliver.order)) {
-    farewell_.farewell.round = assignment->round;
-    (void)leave_note();
+  const auto* assignment = std::get_if<Assignment>(&deliver.order);
+  if (assignment == nullptr) {
+    if (handlers_.on_order) handlers_.on_order(deliver.order);
+    return;
   }
-  if (handlers_.on_order) handlers_.on_order(deliver.order);
+  farewell_.farewell.round = assignment->round;
+  (void)leave_note();
+  auto ours = *assignment;
+  ours.master.host = seen_from(local_, std::move(ours.master.host));
+  if (handlers_.on_order) handlers_.on_order(ours);
 }
 
 void RemoteAttendance::act(const Attendee::Say& say) {
   if (say.text == said_) return;
   said_ = say.text;
-  logger_.info("{}", say.text);
+  logger_.info("{}", printable(say.text));
 }
 
 void RemoteAttendance::act(const Attendee::Leave& leave) {
@@ -216,32 +232,43 @@ void RemoteAttendance::act(const Attendee::Leave& leave) {
 }
 
 void RemoteAttendance::say_farewell(const std::string& reason) {
-  if (farewell_.farewell.secret.empty() || settings_.hello.hosts_server) return;
+  if (!is_farewell_due()) return;
   farewell_.farewell.reason = reason;
   const auto told = rendezvous::say_farewell(farewell_.server, farewell_.token, farewell_.farewell,
                                              kFarewellPatience);
-  if (!told) logger_.warn("{}", told.error().message);
+  if (!told) logger_.warn("{}", printable(told.error().message));
 }
 
 void RemoteAttendance::arm_timer() { timer_.arm(attendee_->next_deadline()); }
 
 void RemoteAttendance::watch_timer() {
-  timer_wait_.async_wait(
-      asio::posix::stream_descriptor::wait_read,
-      [this, life = std::weak_ptr(life_)](const boost::system::error_code& error) {
-        if (error || life.expired()) return;
-        timer_.arm(std::nullopt);
-        feed(Attendee::Ticked{});
-        watch_timer();
-      });
+  timer_wait_.async_wait(asio::posix::stream_descriptor::wait_read,
+                         life_.guard([this](const boost::system::error_code& error) {
+                           if (error) return;
+                           timer_.arm(std::nullopt);
+                           feed(Attendee::Ticked{});
+                           watch_timer();
+                         }));
 }
 
 void RemoteAttendance::forget(std::uint64_t line) { connections_.erase(line); }
 
-/// False: it is too long. The server of our own process dies with us: nobody would hear.
+/// Where a server may know of us, and lives on without us. Before a line stood none does, and
+/// nobody should look a name up to say farewell: a resolver may hang.
+bool RemoteAttendance::is_farewell_due() const {
+  return !farewell_.farewell.secret.empty() && !farewell_.server.host.empty() &&
+         !settings_.hello.hosts_server;
+}
+
+/// False: it is too long.
 bool RemoteAttendance::leave_note() {
-  if (farewell_.farewell.secret.empty() || settings_.hello.hosts_server) return true;
-  return keeper_.farewell.write(encode(farewell_));
+  return !is_farewell_due() || keeper_.farewell.write(encode(farewell_));
+}
+
+/// With any server's address, and whatever reason we give.
+bool RemoteAttendance::note_will_fit() const {
+  constexpr std::size_t kLongest = 256;  // Of address and reason together.
+  return encode(farewell_).size() + kLongest <= posix::SharedNote::kCapacity;
 }
 
 }  // namespace muster::agent

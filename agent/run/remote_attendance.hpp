@@ -3,6 +3,7 @@
 #include "agent/core/attendee.hpp"
 #include "agent/run/farewell_note.hpp"
 #include "agent/run/keeper.hpp"
+#include "agent/run/life.hpp"
 #include "base/endpoint.hpp"
 #include "base/log/log.hpp"
 #include "base/posix/boot_clock.hpp"
@@ -26,7 +27,8 @@ namespace muster::agent {
 /// (the lease's end, and the farewell that the keeper says should we die). Loop thread only.
 ///
 /// It begins with the agent's Hello. A store host that is unspecified in what the agent reports
-/// ("0.0.0.0", "::") becomes our end of the connection on which the report goes.
+/// ("0.0.0.0", "::") becomes our end of the connection on which the report goes. The scope of a
+/// link-local master is this machine's in what is delivered.
 class RemoteAttendance : public rendezvous::Attendance {
  public:
   struct Settings {
@@ -55,6 +57,9 @@ class RemoteAttendance : public rendezvous::Attendance {
   [[nodiscard]] std::string local_address() const override { return local_; }
   void say_farewell(const std::string& reason) override;
 
+  /// The server's end of the newest connection that stood, numeric; empty: none did.
+  [[nodiscard]] const std::string& server_address() const { return farewell_.server.host; }
+
  private:
   struct Connection {
     std::unique_ptr<rendezvous::Line> line;
@@ -80,7 +85,9 @@ class RemoteAttendance : public rendezvous::Attendance {
   void arm_timer();
   void watch_timer();
   void forget(std::uint64_t line);
+  [[nodiscard]] bool is_farewell_due() const;
   [[nodiscard]] bool leave_note();
+  [[nodiscard]] bool note_will_fit() const;
 
   boost::asio::io_context& loop_;
   Settings settings_;
@@ -99,7 +106,7 @@ class RemoteAttendance : public rendezvous::Attendance {
   std::string said_;
   bool is_welcome_ = false;  // To some server.
   FarewellNote farewell_;
-  std::shared_ptr<bool> life_ = std::make_shared<bool>(true);  // What is posted may come after us.
+  Life life_;
 };
 
 }  // namespace muster::agent

@@ -5,7 +5,9 @@
 #include "base/posix/limits.hpp"
 
 #include <cerrno>
+#include <cstddef>
 #include <poll.h>
+#include <string_view>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -45,6 +47,13 @@ void wait_readable(std::initializer_list<int> fds) {
   for (const int fd : fds) waiting.push_back({.fd = fd, .events = POLLIN, .revents = 0});
   while (::poll(waiting.data(), waiting.size(), -1) < 0 && errno == EINTR) {
   }
+}
+
+bool has_own_process_namespace() {
+  constexpr std::string_view kMachines = "pid:[4026531836]";  // PROC_PID_INIT_INO of every kernel.
+  char name[64];
+  const auto size = ::readlink("/proc/self/ns/pid", name, sizeof name);
+  return size <= 0 || std::string_view(name, static_cast<std::size_t>(size)) != kMachines;
 }
 
 std::string process_name(int pid) { return first_line("/proc/" + std::to_string(pid) + "/comm"); }

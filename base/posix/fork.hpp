@@ -24,6 +24,10 @@ void lead_process_group();
 /// Blocks until one of the descriptors is readable.
 void wait_readable(std::initializer_list<int> fds);
 
+/// Whether process numbers here are not the machine's: a container mostly has a process namespace
+/// of its own. True where /proc does not say.
+[[nodiscard]] bool has_own_process_namespace();
+
 /// The command name of a process (/proc/PID/comm); empty when it is gone.
 [[nodiscard]] std::string process_name(int pid);
 

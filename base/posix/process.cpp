@@ -144,7 +144,7 @@ SpawnError spawn_error(const Command& command, SpawnError::Step step, int error)
   std::string message;
   switch (step) {
     case SpawnError::Step::Fork:
-      message = "start a process: " + errno_text(error);
+      message = errno_error(error, "start a process").message;
       if (error == EAGAIN) message += explain_process_limit();
       break;
     case SpawnError::Step::Orphaned:

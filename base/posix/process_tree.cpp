@@ -171,13 +171,20 @@ bool has_children() {
   return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-std::vector<int> end_descendants(Duration patience, const Bystanders& spared) {
+std::string describe(const Swept& swept) {
+  if (swept.left.empty()) return "some process could not be killed, and /proc does not show which";
+  std::string text = "these processes could not be killed:";
+  for (const int pid : swept.left) text += " " + std::to_string(pid);
+  return text;
+}
+
+Swept end_descendants(Duration patience, const Bystanders& spared) {
   sigset_t child_ended, before;
   ::sigemptyset(&child_ended);
   ::sigaddset(&child_ended, SIGCHLD);
   ::sigprocmask(SIG_BLOCK, &child_ended, &before);
   const auto deadline = std::chrono::steady_clock::now() + patience;
-  std::vector<int> left;
+  Swept swept;
   while (true) {
     signal_descendants(SIGKILL, spared);
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
@@ -185,13 +192,13 @@ std::vector<int> end_descendants(Duration patience, const Bystanders& spared) {
     if (!has_children()) break;
     if (!spared.empty() && descendants(spared).empty()) break;
     if (std::chrono::steady_clock::now() >= deadline) {
-      left = descendants(spared);
+      swept = {.is_empty = false, .left = descendants(spared)};
       break;
     }
     ::sigtimedwait(&child_ended, nullptr, &kSweepInterval);
   }
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
-  return left;
+  return swept;
 }
 
 }  // namespace muster::posix

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace muster::posix {
@@ -43,9 +44,17 @@ void reap_orphan(int pid);
 /// the tree is empty.
 [[nodiscard]] bool has_children();
 
+/// What is there after the attempt to end all that is below this process.
+struct Swept {
+  bool is_empty = true;   ///< Nothing is. Only then can nobody act for us any more.
+  std::vector<int> left;  ///< What /proc shows of the rest: processes that survive SIGKILL.
+};
+
+/// "these processes could not be killed: 4711 4712", for a tree that is not empty.
+[[nodiscard]] std::string describe(const Swept& swept);
+
 /// Kills all that is below this process and reaps it, until nothing is left or `patience` is over.
-/// Returns the pids that are still there then (a process in uninterruptible sleep), else nothing.
 /// Blocks: for the keeper, and for an agent that has nothing else left to do.
-std::vector<int> end_descendants(Duration patience, const Bystanders& spared = {});
+Swept end_descendants(Duration patience, const Bystanders& spared = {});
 
 }  // namespace muster::posix

@@ -119,7 +119,14 @@ SocketAddress local_address(int socket) {
   return address;
 }
 
-Result<Fd> bind_tcp(const Endpoint& endpoint) {
+Endpoint dialled_from_here(Endpoint bound) {
+  if (bound.host == "0.0.0.0" || bound.host == "::") bound.host = "127.0.0.1";
+  return bound;
+}
+
+namespace {
+
+Result<Fd> bind_quietly(const Endpoint& endpoint) {
   const auto address = numeric_address(endpoint);
   if (!address) return pass(address.error());
   const std::string act = "bind " + to_string(endpoint);
@@ -131,30 +138,46 @@ Result<Fd> bind_tcp(const Endpoint& endpoint) {
     const int both_families = 0;
     ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &both_families, sizeof both_families);
   }
-  if (::bind(socket.get(), address->raw(), address->size) != 0) {
-    const int error = errno;
-    auto failure = errno_error(error, act);
-    if (error == EADDRINUSE) {
-      const auto holder = port_holder(endpoint.port);
-      if (!holder.empty()) failure.message += "; it is held by process " + holder;
-    }
-    return pass(std::move(failure));
-  }
+  if (::bind(socket.get(), address->raw(), address->size) != 0)
+    return pass(errno_error(errno, act));
   return socket;
 }
 
-Result<void> listen_on(int socket) {
+Result<void> listen_quietly(int socket) {
   int backlog = SOMAXCONN;
   std::ifstream("/proc/sys/net/core/somaxconn") >> backlog;
   if (::listen(socket, backlog) == 0) return {};
   const int error = errno;
-  const auto endpoint = to_endpoint(local_address(socket));
-  auto failure = errno_error(error, "listen on " + to_string(endpoint));
-  if (error == EADDRINUSE) {
-    const auto holder = port_holder(endpoint.port);
-    if (!holder.empty()) failure.message += "; it is held by process " + holder;
-  }
-  return pass(std::move(failure));
+  return pass(errno_error(error, "listen on " + to_string(to_endpoint(local_address(socket)))));
+}
+
+}  // namespace
+
+Result<Fd> bind_tcp(const Endpoint& endpoint) {
+  auto bound = bind_quietly(endpoint);
+  if (!bound) return pass(naming_holder(bound.error(), endpoint.port));
+  return bound;
+}
+
+Result<void> listen_on(int socket) {
+  auto listening = listen_quietly(socket);
+  if (!listening)
+    return pass(naming_holder(listening.error(), to_endpoint(local_address(socket)).port));
+  return listening;
+}
+
+Result<Fd> take_port(const Endpoint& endpoint, Hold hold) {
+  auto bound = bind_quietly(endpoint);
+  if (!bound || hold == Hold::Bound) return bound;
+  if (auto listening = listen_quietly(bound->get()); !listening) return pass(listening.error());
+  return bound;
+}
+
+Error naming_holder(Error error, std::uint16_t port) {
+  if (error.code != Errc::InvalidArgument) return error;  // It is not taken.
+  const auto holder = port_holder(port);
+  if (!holder.empty()) error.message += "; it is held by process " + holder;
+  return error;
 }
 
 std::string port_holder(std::uint16_t port) {

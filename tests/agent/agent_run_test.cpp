@@ -1,8 +1,8 @@
 #include "agent/run/agent.hpp"
-#include "base/posix/fork.hpp"
 #include "base/posix/interfaces.hpp"
 #include "base/posix/process_tree.hpp"
 #include "base/posix/socket.hpp"
+#include "one_round.hpp"
 
 #include <csignal>
 #include <filesystem>
@@ -12,124 +12,17 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <catch2/catch.hpp>
 
 using namespace muster;
+using agent::alone;
+using agent::Fixture;
+using agent::OneRound;
+using agent::shell;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A rendezvous that gives one round, whatever Assignment the test likes, and then the verdict.
-class OneRound : public rendezvous::Attendance {
- public:
-  OneRound(boost::asio::io_context& loop, Assignment assignment)
-      : loop_(loop), assignment_(assignment) {}
-
-  void attend(Handlers handlers) override { handlers_ = std::move(handlers); }
-  void report(Report report) override {
-    if (const auto* hello = std::get_if<Hello>(&report)) {
-      hello_ = *hello;
-      order(assignment_);
-    } else if (const auto* failed = std::get_if<Failed>(&report)) {
-      failures.push_back(failed->failure);
-      order(Stop{assignment_.round, SIGTERM, "a worker failed"});
-    } else if (const auto* notice = std::get_if<Notice>(&report)) {
-      notices.push_back(*notice);
-      if (!go_on_at_notice.empty()) std::ofstream(go_on_at_notice) << "go on\n";
-    } else if (std::holds_alternative<Succeeded>(report)) {
-      succeeded = true;
-    } else if (const auto* empty = std::get_if<Empty>(&report)) {
-      victims = empty->victims;
-      order(Verdict{});
-    }
-  }
-
-  std::string local_address() const override { return own_address; }
-
-  const Hello& hello() const { return hello_; }
-  std::string own_address;  // Of our end of a connection that there is none of.
-  std::string go_on_at_notice;
-  std::vector<Notice> notices;
-  bool succeeded = false;
-  std::vector<WorkerFailure> failures;
-  std::vector<Victim> victims;
-
- private:
-  void order(Order order) {
-    boost::asio::post(loop_, [this, order = std::move(order)] { handlers_.on_order(order); });
-  }
-
-  boost::asio::io_context& loop_;
-  Assignment assignment_;
-  Hello hello_;
-  Handlers handlers_;
-};
-
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("agent_run_test." + std::to_string(::getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
-agent::WorkerPlan shell(const std::string& script) {
-  return {.path = "/bin/sh", .argv = {"sh", "-c", script}, .out = {}, .err = {}};
-}
-
-/// Everything that an Agent needs, with this process as its own keeper.
-struct Fixture {
-  Fixture() {
-    posix::adopt_orphans();
-    sigemptyset(&keeper.user_signals.blocked);  // An agent of an earlier case has blocked some.
-    settings.store = {"127.0.0.1", 0};
-    settings.environment.job_id = "job-1";
-    settings.environment.base = {"PATH=/usr/bin:/bin", "RANK=99", "OWN=kept"};
-    settings.open_files = {1000, 1000};
-  }
-
-  void run(Assignment assignment) {
-    rendezvous_.emplace(loop, assignment);
-    rendezvous_->own_address = own_address;
-    rendezvous_->go_on_at_notice = go_on_at_notice;
-    agent::Agent agent(loop, std::move(settings), keeper, *rendezvous_, *logger);
-    const auto outcome = agent.run();
-    REQUIRE(outcome);
-    CHECK(outcome->verdict);
-  }
-
-  /// The store of a master that is another node, and admits who knocks with `secret`.
-  Endpoint host_master(const std::string& secret, std::uint16_t port = 0) {
-    store::ServerOptions options;
-    options.door = {.is_open = false, .allowed = {}, .admitted = {}, .secret = secret};
-    master_ =
-        store::Server::start(loop.get_executor(), posix::bind_tcp({"127.0.0.1", port}).value(),
-                             std::move(options), *logger)
-            .value();
-    return master_->endpoint();
-  }
-  OneRound& rendezvous() { return *rendezvous_; }
-
-  Folder folder;
-  boost::asio::io_context loop{1};
-  agent::KeeperLink keeper{posix::open_pidfd(posix::own_pid()).value(),
-                           posix::LeasePage::create().value(), posix::current_signal_settings(),
-                           posix::SharedNote::create().value()};
-  std::shared_ptr<Logger> logger = make_stderr_logger(spdlog::level::off);
-  agent::AgentSettings settings;
-  std::string own_address;
-  std::string go_on_at_notice;  // A FIFO that gets a line then; empty: none.
-
- private:
-  std::unique_ptr<store::Server> master_;
-  std::optional<OneRound> rendezvous_;
-};
 
 std::map<std::string, std::string> environment_in(const fs::path& file) {
   std::map<std::string, std::string> environment;
@@ -153,14 +46,6 @@ Assignment second_of_two() {
   assignment.role_rank_offset = 4;
   assignment.role_world_size = 6;
   assignment.secret = "the round's secret";
-  return assignment;
-}
-
-Assignment alone(std::uint32_t workers) {
-  Assignment assignment;
-  assignment.round = {1, 1};
-  assignment.world_size = workers;
-  assignment.local_world_size = workers;
   return assignment;
 }
 
@@ -219,7 +104,8 @@ TEST_CASE("the agent of node rank 1 of 2 gives its workers ranks 4 and 5 of 6, a
   }
   int listeners = -1;
   std::ifstream(listening) >> listeners;
-  CHECK(listeners == 1);  // The master's, which is in this process too.
+  // The master's, which is in this process too, and the port that is reserved for a later round.
+  CHECK(listeners == 2);
 }
 
 TEST_CASE("no worker starts before the master's store has heard the knock", "[agent][run]") {
@@ -234,7 +120,7 @@ TEST_CASE("no worker starts before the master's store has heard the knock", "[ag
   later.async_wait([&](const boost::system::error_code&) {
     early = fs::exists(mark);
     bound.reset();
-    fixture.host_master(assignment.secret, assignment.master.port);
+    fixture.host_master(assignment.secret, assignment.master);
   });
   fixture.run(assignment);
   CHECK(early == false);
@@ -262,39 +148,18 @@ TEST_CASE("workers of several nodes are told the interface of the route, unless 
   }
 }
 
-TEST_CASE("a store takes a port of the range, another one where that is taken", "[agent][run]") {
-  // Two ports beside each other, the first of them taken.
-  posix::Fd taken;
-  std::uint16_t first = 0;
-  for (int tried = 0; tried < 100 && first == 0; ++tried) {
-    taken = posix::bind_tcp({"127.0.0.1", 0}).value();
-    REQUIRE(posix::listen_on(taken.get()));
-    const auto port = posix::to_endpoint(posix::local_address(taken.get())).port;
-    if (port < 65535 && posix::bind_tcp({"127.0.0.1", static_cast<std::uint16_t>(port + 1)}))
-      first = port;
-  }
-  REQUIRE(first != 0);
+TEST_CASE("it is that of the route to the master, where the rendezvous is on this machine",
+          "[agent][run]") {
+  const auto addresses = posix::local_addresses().value();
+  if (addresses.empty()) return;  // A machine that has loopback only.
   Fixture fixture;
-  fixture.settings.store_ports = agent::PortRange{first, static_cast<std::uint16_t>(first + 1)};
-  fixture.settings.workers.push_back(shell("exit 0"));
-  fixture.run(alone(1));
-  CHECK(fixture.rendezvous().hello().store.port == first + 1);
-}
-
-TEST_CASE("a range without a free port fails, naming it", "[agent][run]") {
-  const auto taken = posix::bind_tcp({"127.0.0.1", 0}).value();
-  REQUIRE(posix::listen_on(taken.get()));
-  const auto port = posix::to_endpoint(posix::local_address(taken.get())).port;
-  Fixture fixture;
-  fixture.settings.store_ports = agent::PortRange{port, port};
-  fixture.settings.workers.push_back(shell("exit 0"));
-  OneRound rendezvous(fixture.loop, alone(1));
-  agent::Agent agent(fixture.loop, std::move(fixture.settings), fixture.keeper, rendezvous,
-                     *fixture.logger);
-  const auto outcome = agent.run();
-  REQUIRE_FALSE(outcome);
-  CHECK(outcome.error().message.find("--port-range " + std::to_string(port) + "-" +
-                                     std::to_string(port)) != std::string::npos);
+  fixture.own_address = "127.0.0.1";
+  const auto file = (fixture.folder / "env").string();
+  fixture.settings.workers.push_back(shell("env > " + file));
+  auto assignment = second_of_two();
+  assignment.master = fixture.host_master(assignment.secret, {addresses.front(), 0});
+  fixture.run(assignment);
+  CHECK(environment_in(file)["GLOO_SOCKET_IFNAME"] == posix::interface_of(addresses.front()));
 }
 
 TEST_CASE("the preempt command's exit with 0 is a notice, its first line the reason",
@@ -310,6 +175,26 @@ TEST_CASE("the preempt command's exit with 0 is a notice, its first line the rea
   REQUIRE(fixture.rendezvous().notices.size() == 1);
   CHECK(fixture.rendezvous().notices[0].reason == "the spot price rose");
   CHECK(fixture.rendezvous().notices[0].left == std::chrono::seconds(30));
+}
+
+TEST_CASE("a watch that is gone does not run, although its time had come", "[agent][run]") {
+  Fixture fixture;  // Without the guard this is a use after free, which AddressSanitizer finds.
+  const auto mark = fixture.folder / "ran";
+  std::optional<agent::PreemptWatch> watch;
+  boost::asio::steady_timer sooner(fixture.loop, std::chrono::seconds(-1));
+  bool has_destroyed = false;
+  sooner.async_wait([&](const boost::system::error_code&) {  // Of the same turn of the loop.
+    watch.reset();
+    has_destroyed = true;
+  });
+  watch.emplace(
+      fixture.loop,
+      agent::PreemptWatch::Settings{
+          .command = "touch " + mark.string(), .environment = {}, .signals = {}, .interval = {}},
+      [](const std::string&) {}, *fixture.logger);
+  fixture.loop.run();
+  CHECK(has_destroyed);
+  CHECK_FALSE(posix::has_children());
 }
 
 TEST_CASE("a preempt command that hangs holds up no round's end", "[agent][run]") {

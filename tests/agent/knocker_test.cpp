@@ -68,6 +68,14 @@ TEST_CASE("the store of another round does not welcome; that of ours does", "[ag
   CHECK(fixture.run_until([&] { return fixture.heard; }));
 }
 
+TEST_CASE("a master that is named by name is not looked up", "[agent][knock]") {
+  Fixture fixture;
+  const agent::Knocker knocker(fixture.loop, {"localhost", 29500}, "secret", "",
+                               fixture.handlers());
+  REQUIRE(fixture.run_until([&] { return fixture.failures.size() >= 2; }));
+  CHECK(fixture.failures[0].ends_with("localhost:29500: that is no numeric address"));
+}
+
 TEST_CASE("who swallows a knock is tried again, and a knocker that is gone says nothing",
           "[agent][knock]") {
   Fixture fixture;

@@ -5,8 +5,11 @@
 #include "base/posix/process.hpp"
 #include "fake_rendezvous.hpp"
 
+#include <sstream>
+
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
+#include <spdlog/sinks/ostream_sink.h>
 
 using namespace muster;
 using namespace std::chrono_literals;
@@ -211,6 +214,18 @@ TEST_CASE("a connection that is reset is dialled again at once, and nobody is fe
   CHECK(fixture.fences.empty());
 }
 
+TEST_CASE("what a server says can do a terminal no harm", "[agent][attendance]") {
+  std::ostringstream log;
+  Fixture fixture;
+  fixture.logger->set_level(spdlog::level::info);
+  fixture.logger->sinks() = {std::make_shared<spdlog::sinks::ostream_sink_mt>(log)};
+  fixture.come_in();
+  fixture.server->say(Waiting{"for \x1b[2Jothers"});
+  REQUIRE(fixture.run_until([&] { return log.str().find("others") != std::string::npos; }));
+  CHECK(log.str().find("for \\x1b[2Jothers") != std::string::npos);
+  CHECK(log.str().find('\x1b') == std::string::npos);
+}
+
 TEST_CASE("a verdict is passed on when the server dismisses, and no farewell is due then",
           "[agent][attendance]") {
   Fixture fixture;
@@ -281,6 +296,31 @@ TEST_CASE("without a server the node gives up after the time to join, worth a re
   CHECK(exit_code == 75);
   CHECK(why.find("onnection refused") != std::string::npos);
   CHECK_FALSE(agent::decode_farewell_note(keeper.farewell.read()));  // Nobody ever knew of us.
+}
+
+TEST_CASE("before a connection stands there is no note: the keeper would look the name up",
+          "[agent][attendance]") {
+  boost::asio::io_context loop{1};
+  const auto silent = posix::take_port({"127.0.0.1", 0}, posix::Hold::Listening).value();
+  const agent::KeeperLink keeper{
+      posix::open_pidfd(posix::own_pid()).value(), posix::LeasePage::create().value(),
+      posix::current_signal_settings(), posix::SharedNote::create().value()};
+  const auto logger = make_stderr_logger(spdlog::level::off);
+  agent::RemoteAttendance::Settings settings;
+  settings.server = {"localhost", posix::to_endpoint(posix::local_address(silent.get())).port};
+  settings.secret = "the secret";
+  settings.hello.settings.join_timeout = 20s;
+  auto attendance =
+      agent::RemoteAttendance::create(loop, std::move(settings), keeper, *logger).value();
+  attendance->report(Hello{});
+  bool has_dialled = false;
+  boost::asio::posix::stream_descriptor connected(loop, posix::duplicate(silent.get())->release());
+  connected.async_wait(connected.wait_read,
+                       [&](const boost::system::error_code&) { has_dialled = true; });
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!has_dialled && std::chrono::steady_clock::now() < deadline) loop.run_one_for(100ms);
+  REQUIRE(has_dialled);
+  CHECK(keeper.farewell.read().empty());
 }
 
 TEST_CASE("the host of the rendezvous leaves no note: its server dies with it",

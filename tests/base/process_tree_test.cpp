@@ -32,7 +32,7 @@ TEST_CASE("orphans of double forks in sessions of their own are found and ended"
   }
   CHECK(posix::descendants().size() >=
         5);  // The shell and its sleep, three shells; their sleeps may come later.
-  CHECK(posix::end_descendants(30s).empty());
+  CHECK(posix::end_descendants(30s).is_empty);
   CHECK_FALSE(posix::has_children());
   CHECK(posix::descendants().empty());
 }
@@ -58,7 +58,7 @@ TEST_CASE("what is below a child is killed and the child is not, unless it is no
   CHECK_FALSE(process->reap());
   // It has become a sleep without children.
   CHECK(posix::kill_below(process->pid(), [] { return true; }) == 0);
-  CHECK(posix::end_descendants(30s).empty());
+  CHECK(posix::end_descendants(30s).is_empty);
 }
 
 TEST_CASE("a process that is none of ours is not signalled", "[posix][tree]") {

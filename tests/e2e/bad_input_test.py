@@ -165,6 +165,17 @@ class Limits(JobTest):
         self.assertRegex(err, rf"Resource temporarily unavailable; the limit pids.max of cgroup /{folder.name} is reached \(12\)")
         self.assertIn("1 of 1 used", err)  # Some had started: the limit may have been somebody else's for a moment.
 
+    def test_too_few_descriptors_are_named_wherever_they_run_out(self):
+        for limit in range(4, 64):
+            code, _, err = self.run_job("/bin/true", wrap=["prlimit", f"--nofile={limit}:{limit}"])
+            if code == 0:
+                break
+            self.assertEqual(code, 1, err)
+            self.assertIn(f"the limit on open files (ulimit -n) is {limit}", err)
+            self.assertNotIn("killed by", err)
+        self.assertLess(limit, 32)  # So few are enough for one worker.
+        self.assertGreater(limit, 12)
+
     def test_an_out_of_memory_kill_is_told_from_any_other(self):
         self.script("""import os, time
 if os.environ["RANK"] == "1":

@@ -161,12 +161,12 @@ flock -n 9 || {{ echo "a second holder of rank $RANK" >> "{locks}/violations"; e
         self.addCleanup(self.end, process)
         return process
 
-    def start_on_terminal(self, *arguments):
+    def start_on_terminal(self, *arguments, **options):
         """muster in the foreground of a terminal of its own. Returns it, and what stands for screen and keyboard."""
         terminal, side = pty.openpty()
         self.addCleanup(os.close, terminal)
         try:
-            job = self.start(*arguments, stdin=side, stdout=side, stderr=side, start_new_session=True,
+            job = self.start(*arguments, **options, stdin=side, stdout=side, stderr=side, start_new_session=True,
                              preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         finally:
             os.close(side)

@@ -213,6 +213,26 @@ while :; do sleep 0.05; done
         job.communicate(timeout=PATIENCE)
         self.assertEqual(job.returncode, 128 + signal.SIGTERM)
 
+    def test_a_lone_node_that_will_be_taken_away_saves_first(self):
+        self.script("#!/bin/sh\ntrap 'echo saved >> saved; exit 0' USR1\necho ready >> ready\n"
+                    "while :; do sleep 0.05; done\n")
+        noticed = self.folder / "noticed"
+        for flags, reason in ((["--preempt-deadline", "20s"], "SIGTERM from process"),
+                              (["--preempt-command", f"test -e {noticed} && echo the price rose"], "the price rose")):
+            with self.subTest(reason):
+                for file in ("ready", "saved"):
+                    (self.folder / file).unlink(missing_ok=True)
+                job = self.start("--preempt-signal", "USR1", *flags, "--nproc-per-node", 2, "worker.sh")
+                wait_for(lambda: len(self.lines_of("ready")) == 2, "the workers to be ready")
+                if "--preempt-command" in flags:
+                    noticed.touch()
+                else:
+                    job.send_signal(signal.SIGTERM)
+                _, err = job.communicate(timeout=PATIENCE)
+                self.assertEqual(job.returncode, 75, err)
+                self.assertEqual(self.lines_of("saved"), ["saved"] * 2)
+                self.assertRegex(err, f"preemption notice: {reason}")
+
     def test_terminals_ctrl_c_stops_and_a_second_one_kills(self):
         self.script("#!/bin/sh\ntrap '' INT\necho ready >> ready\nwhile :; do sleep 1000; done\n")
         job, terminal = self.start_on_terminal("--nproc-per-node", 2, "--shutdown-timeout", 600, "worker.sh")

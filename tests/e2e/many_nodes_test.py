@@ -61,6 +61,18 @@ class Start(ManyNodes):
         self.assertEqual(sorted(line.local_world for line in met.lines), [1, 3, 3, 3])
         self.finish(*nodes)
 
+    def test_two_launchers_that_start_at_the_same_instant_know_that_they_are_the_first(self):
+        """One of them hosts, and neither waits for nodes of an older round: there was no older server."""
+        for port in range(PORT, PORT + 10):
+            flags = ["--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"{self.cluster.address(0)}:{port}",
+                     "--rdzv-id", "job", "--lease", "20s"]
+            nodes = [self.launch(Node, 0, [MUSTER, *flags, "/bin/true"]) for _ in range(2)]
+            took = self.all_end(*nodes)
+            self.assertLess(took, 15, self.all_logs())  # A server that is not the first waits for 1.25 leases.
+            self.assertEqual(sum("hosting the rendezvous" in node.log() for node in nodes), 1)
+            for node in nodes:
+                self.assertNotRegex(node.log(), "may still run a round|older round")
+
     def test_several_agents_on_one_host_are_several_nodes(self):
         nodes = [self.node(0, nnodes="3"), self.node(0, nnodes="3", nproc=2), self.node(1, nnodes="3")]
         met = self.meets(4)
@@ -207,6 +219,31 @@ class Names(ManyNodes):
             self.cluster.run(host, "ip", "addr", "add", f"fe80::{10 + host}/64", "dev", "eth0", "nodad")
         self.check(f"[fe80::10%eth0]:{PORT}")
 
+    def test_link_local_where_each_host_has_its_own_name_for_the_interface(self):
+        for host, name in ((0, "eth0"), (1, "eth7")):
+            self.cluster.run(host, "sh", "-c", f"ip link set eth0 down && ip link set eth0 name {name} && "
+                             f"ip addr flush dev {name}; ip link set {name} up")
+            self.cluster.run(host, "ip", "addr", "add", f"fe80::{10 + host}/64", "dev", name, "nodad")
+        nodes = [self.node(host, "--node-rank", 1 - host, endpoint=f"[fe80::10%{name}]:{PORT}")
+                 for host, name in ((0, "eth0"), (1, "eth7"))]
+        met = self.meets(2)
+        self.assertEqual([line.facts["master"] for line in met.lines], ["fe80::11%eth7", "fe80::11%eth0"])
+        self.finish(*nodes)
+
+    def test_the_first_of_the_masters_addresses_leads_nowhere(self):
+        """By static rendezvous: workers are told the one at which the server answers."""
+        hosts = self.folder / "hosts1"
+        hosts.write_text(f"127.0.0.1 localhost\n2001:db8::77 master\n{self.cluster.address(0)} master\n")
+        self.cluster.run(1, "ip", "addr", "add", "2001:db8::11/64", "dev", "eth0", "nodad")
+        self.cluster.run(1, "mount", "--bind", hosts, "/etc/hosts")
+        nodes = []
+        for rank, master in ((0, self.cluster.address(0)), (1, "master")):
+            flags = ["--nnodes", 2, "--node-rank", rank, "--master-addr", master, "--master-port", 29500,
+                     "--rdzv-id", "job", "--lease", "2s"]
+            nodes.append(self.launch(Node, rank, [MUSTER, *flags, MEMBER, self.folder]))
+        self.assertEqual({line.facts["master"] for line in self.meets(2).lines}, {self.cluster.address(0)})
+        self.finish(*nodes)
+
     def test_a_second_address_for_the_workers_of_one_node(self):
         """Whatever h1 sends to a store comes from an address that no Hello names: the knock admits it."""
         outside = "10.77.0.111"
@@ -255,8 +292,7 @@ class Refused(ManyNodes):
         host = self.node(0, "--max-restarts", 3)
         host.says("wait")
         other = self.node(1, "--max-restarts", 1)
-        self.assertEqual(other.ended(), 2 if "exit code 2" in other.log() else other.process.returncode)
-        self.assertNotEqual(other.process.returncode, 0)
+        self.assertEqual(other.ended(), 2)
         self.assertRegex(other.log(), r"max-restarts.*\b(1\b.*\b3|3\b.*\b1)\b")
         right = self.node(1, "--max-restarts", 3)
         self.meets(2)
@@ -300,10 +336,13 @@ class Refused(ManyNodes):
                   f"s = socket.create_server(('{self.cluster.address(0)}', {PORT}))\n"
                   "held = []\nwhile True: held.append(s.accept())\n"]
         server = self.launch_foreign(silent)
-        began = time.monotonic()
-        node = self.node(1, JOINING)
-        node.says(rf"{self.cluster.address(0)}:{PORT} accepts connections, but says nothing", 10)
-        self.assertLess(time.monotonic() - began, 5)  # It says so within 2 s; the rest is the machine's.
+        took = []
+        while len(took) < 5 and min(took, default=2) >= 2:  # A machine that has much else to do may need another try.
+            began = time.monotonic()
+            node = self.node(1, JOINING)
+            node.says(rf"{self.cluster.address(0)}:{PORT} accepts connections, but says nothing", 10)
+            took.append(time.monotonic() - began)
+        self.assertLess(min(took), 2)
         self.assertEqual(node.ended(20), 75)
         server.end()
 

@@ -16,8 +16,7 @@ class TorchNodes(ManyNodes):
     patience = 400
 
     def torch_node(self, pytorch, host, *flags, **options):
-        return self.node(host, *flags, command=[STEPS, self.folder], PYTHON_EXEC=pytorch.python,
-                         **{"GLOO_SOCKET_IFNAME": "eth0", **options})
+        return self.node(host, *flags, command=[STEPS, self.folder], PYTHON_EXEC=pytorch.python, **options)
 
     def steps(self):
         file = self.folder / "checkpoint"
@@ -117,7 +116,7 @@ class Torchrun(TorchNodes):
         own = ["-m", "torch.distributed.run"] if pytorch.is_new else [TORCHRUN113, "--monitor_interval", "0.1"]
         meet = ["--rdzv_backend=c10d", f"--rdzv_endpoint={self.endpoint}", "--rdzv_id=job", "--nnodes=2"]
         command = [pytorch.python, *own, *meet, *flags, STEPS, self.folder]
-        return self.launch(Program, host, command, GLOO_SOCKET_IFNAME="eth0")
+        return self.launch(Program, host, command)
 
     def start_restart_end(self, age):
         pytorch = client(age)

@@ -7,8 +7,8 @@ import signal
 import time
 import unittest
 
-from job import wait_for
-from many_nodes import LEASE, LONG, PORT, ManyNodes
+from job import MUSTER, PATIENCE, read_terminal, wait_for
+from many_nodes import LEASE, LONG, MEMBER, PORT, ManyNodes, Node
 
 PATIENT = 20.0  # A lease that no test waits for: what happens sooner was not decided by its end.
 SILENT = 1.25 * LEASE + 1  # Seconds from a silent host to the survivors' next round: the budget.
@@ -239,6 +239,20 @@ class ServersNode(ManyNodes):
         self.meets(1)
         self.both[0].signal(signal.SIGTERM)
         self.assertEqual(self.both[0].ended(10), 128 + signal.SIGTERM)
+
+    def test_a_second_ctrl_c_ends_that_stay(self):
+        flags = ["--nnodes", "1:2", "--rdzv-backend", "c10d", "--rdzv-endpoint", self.endpoint, "--rdzv-id", "job"]
+        host, terminal = self.start_on_terminal(*flags, MEMBER, self.folder, wrap=self.cluster.on(0))
+        other = self.launch(Node, 1, [MUSTER, *flags, MEMBER, self.folder])
+        self.meets(2)
+        os.write(terminal, b"\x03")
+        read_terminal(terminal, until=b"Another signal ends that")
+        self.meets(1)
+        os.write(terminal, b"\x03")
+        shown = read_terminal(terminal)
+        self.assertEqual(host.wait(PATIENCE), 128 + signal.SIGINT)
+        self.assertNotIn(b"killing the workers", shown)
+        other.signal(signal.SIGKILL)  # It would wait for another server.
 
     def test_a_half_open_link_between_two_that_need_each_other(self):
         """Neither may go on alone: the lost node is the cause, and worth a requeue."""

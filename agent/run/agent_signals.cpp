@@ -1,0 +1,80 @@
+// What the user's signals, and notices of preemption, mean to the agent.
+
+#include "agent/run/agent.hpp"
+#include "base/posix/fork.hpp"
+#include "base/posix/process_tree.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+namespace muster::agent {
+namespace asio = boost::asio;
+namespace {
+
+/// The signals by which a user ends a job; the others are for the workers.
+bool ends_the_job(int signal) {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
+std::string sender_text(const posix::ReceivedSignal& signal) {
+  if (signal.from_terminal) return "the terminal";
+  if (signal.sender == 0) return "the system";
+  const auto name = posix::process_name(signal.sender);
+  return "process " + std::to_string(signal.sender) + (name.empty() ? "" : " (" + name + ")");
+}
+
+}  // namespace
+
+void Agent::watch_signals() {
+  signal_wait_.async_wait(asio::posix::stream_descriptor::wait_read,
+                          life_.guard([this](const boost::system::error_code& error) {
+                            if (error) return;
+                            while (const auto signal = signals_->next()) on_signal(*signal);
+                            watch_signals();
+                          }));
+}
+
+void Agent::on_signal(const posix::ReceivedSignal& signal) {
+  if (signal.number == SIGCHLD) {
+    reap();
+    return;
+  }
+  if (!ends_the_job(signal.number)) {
+    logger_.info("passing {} from {} on to the workers", signal_name(signal.number),
+                 sender_text(signal));
+    feed(WorkerGroup::SignalPassed{signal.number});
+    return;
+  }
+  if (signal.number == SIGTERM && settings_.preempt.sigterm_is_notice && !has_notice_) {
+    notice(signal_name(signal.number) + " from " + sender_text(signal));
+    return;
+  }
+  end_launcher(signal);
+}
+
+void Agent::end_launcher(const posix::ReceivedSignal& signal) {
+  const bool has_workers =
+      !is_stuck_ && std::any_of(workers_.begin(), workers_.end(),
+                                [](const auto& worker) { return worker != nullptr; });
+  const bool is_second = last_signal_ == SIGINT && signal.number == SIGINT && signal.from_terminal;
+  if (is_second && has_workers) {
+    logger_.warn("second Ctrl-C: killing the workers");
+    feed(WorkerGroup::Hurried{});
+    return;
+  }
+  logger_.warn("got {} from {}{}", signal_name(signal.number), sender_text(signal),
+               last_signal_ == 0 || !has_workers ? "" : "; the workers are stopping already");
+  last_signal_ = signal.number;
+  attendance_.report(Leaving{signal.number, has_notice_ && signal.number == SIGTERM});
+}
+
+/// This machine will be taken away. The rendezvous has the whole job save, and lets this node go.
+void Agent::notice(const std::string& reason) {
+  if (std::exchange(has_notice_, true)) return;
+  logger_.warn("preemption notice: {}", printable(reason));
+  attendance_.report(Notice{reason, settings_.preempt.left});
+}
+
+}  // namespace muster::agent

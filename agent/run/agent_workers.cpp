@@ -1,0 +1,169 @@
+// The agent's workers as processes: started, signalled, watched and reaped.
+
+#include "agent/core/evidence.hpp"
+#include "agent/run/agent.hpp"
+#include "agent/run/error_file.hpp"
+#include "base/posix/fork.hpp"
+#include "base/posix/process_tree.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+namespace muster::agent {
+namespace asio = boost::asio;
+
+/// Opens the streams of a worker and fills its command in.
+Result<std::unique_ptr<Worker>> Agent::prepare(const WorkerGroup::Spawn& spawn,
+                                               posix::Command& command) {
+  const auto& plan = settings_.workers[spawn.index];
+  auto worker = std::make_unique<Worker>(loop_);
+  const auto local_rank = std::to_string(spawn.assignment.local_rank_offset.value + spawn.index);
+  std::string folder;
+  if (settings_.logs) {
+    auto made = settings_.logs->worker(spawn.assignment.attempt, local_rank);
+    if (!made) return pass(made.error());
+    folder = *made + "/";
+    if (settings_.error_files) worker->error_file = folder + "error.json";
+  }
+  const StreamContext context{loop_, logger_, out_, err_, err_is_terminal_};
+  const auto prefix = "[" + settings_.environment.role + local_rank + "]:";
+  auto streams = WorkerStreams::open(context, plan.out, plan.err, folder, prefix);
+  if (!streams) return pass(streams.error());
+  worker->streams = std::move(*streams);
+
+  command.path = plan.path;
+  command.argv = plan.argv;
+  command.environment =
+      worker_environment(settings_.environment, spawn.assignment, spawn.index,
+                         {.error_file = worker->error_file, .interface = interface_});
+  command.out = worker->streams.out();
+  command.err = worker->streams.err();
+  command.signals = keeper_.user_signals;
+  command.open_files = settings_.open_files;
+  command.lease_ends = &keeper_.page.ends();
+  return worker;
+}
+
+void Agent::act(const WorkerGroup::Spawn& spawn) {
+  assignment_ = spawn.assignment;
+  posix::Command command;
+  auto worker = prepare(spawn, command);
+  if (!worker) {
+    // What the user can mend, unless it worked before.
+    const bool user_error =
+        worker.error().code == Errc::InvalidArgument && spawn.assignment.attempt == 0;
+    feed(WorkerGroup::NotSpawned{spawn.index, worker.error().message, user_error});
+    return;
+  }
+  auto process = posix::Process::spawn(command);
+  (*worker)->streams.close_child_ends();
+  if (!process && process.error().step == posix::SpawnError::Step::LeaseEnded) {
+    feed(WorkerGroup::LeaseEnded{process.error().message});
+    return;
+  }
+  if (!process) {
+    const auto& error = process.error();
+    const bool user_error = error.step == posix::SpawnError::Step::Exec && error.error != ENOMEM &&
+                            error.error != EMFILE;
+    feed(WorkerGroup::NotSpawned{spawn.index, error.message, user_error});
+    return;
+  }
+  (*worker)->process = std::move(*process);
+  workers_[spawn.index] = std::move(*worker);
+  logger_.debug("worker started rank={} pid={} attempt={}",
+                assignment_.rank_offset.value + spawn.index, workers_[spawn.index]->process->pid(),
+                assignment_.attempt);
+  watch_worker(spawn.index);
+  feed(WorkerGroup::Spawned{spawn.index});
+}
+
+void Agent::act(const WorkerGroup::Signal& signal) {
+  if (workers_[signal.index]) workers_[signal.index]->process->signal(signal.signal);
+}
+
+void Agent::act(const WorkerGroup::KillTree&) {
+  if (preempt_) preempt_->pause();
+  // First those whom we can reach whatever /proc and our descriptors say.
+  for (const auto& worker : workers_) {
+    if (worker) worker->process->signal(SIGKILL);
+  }
+  const auto count = posix::signal_descendants(SIGKILL);
+  if (drain_announced_ && count > 0) {
+    logger_.info("killing {} processes that the workers left: their time is over", count);
+    drain_announced_ = false;
+  }
+  reap();
+}
+
+void Agent::watch_worker(std::uint32_t index) {
+  auto& worker = *workers_[index];
+  auto copy = posix::duplicate(worker.process->watch());
+  if (!copy) return;  // SIGCHLD tells as well.
+  worker.watch.assign(copy->release());
+  worker.watch.async_wait(asio::posix::stream_descriptor::wait_read,
+                          life_.guard([this](const boost::system::error_code& error) {
+                            if (!error) reap();
+                          }));
+}
+
+/// Reaps whatever has ended: workers, and orphans that fell to us. A child that we don't know is an
+/// orphan.
+void Agent::reap() {
+  while (const int pid = posix::ended_child()) {
+    const auto worker =
+        std::find_if(workers_.begin(), workers_.end(), [pid](const auto& candidate) {
+          return candidate && candidate->process->pid() == pid && !candidate->process->ended();
+        });
+    if (preempt_ && preempt_->pid() == pid) {
+      preempt_->ended();
+    } else if (worker == workers_.end()) {
+      posix::reap_orphan(pid);
+    } else {
+      worker_ended(static_cast<std::uint32_t>(worker - workers_.begin()));
+    }
+  }
+  if (!posix::has_children()) feed(WorkerGroup::TreeEmptied{});
+}
+
+void Agent::worker_ended(std::uint32_t index) {
+  auto& worker = *workers_[index];
+  const auto status = worker.process->reap();
+  if (!status) return;
+  boost::system::error_code ignored;
+  (void)worker.watch.close(ignored);
+  worker.streams.drain();
+  fence_if_over();
+  logger_.debug("worker ended rank={} {}", assignment_.rank_offset.value + index,
+                describe(*status));
+  feed(WorkerGroup::Exited{index, *status,
+                           status->success() ? WorkerFailure{} : examine(index, *status)});
+}
+
+WorkerFailure Agent::examine(std::uint32_t index, const ExitStatus& status) {
+  const auto& worker = *workers_[index];
+  Observed observed{
+      .pid = worker.process->pid(), .status = status, .has_peers = assignment_.world_size > 1};
+  observed.stderr_lines = worker.streams.last_err_lines();
+  observed.log_file = worker.streams.err_file();
+  if (!worker.error_file.empty()) observed.recorded = recorded_error(worker.error_file);
+  if (oom_ && status.signal == SIGKILL) {
+    observed.out_of_memory = oom_->explain(worker.process->pid());
+  }
+  return assess(std::move(observed));
+}
+
+void Agent::announce_drain() {
+  const auto own = preempt_ ? preempt_->pid() : std::nullopt;
+  const auto left = own ? posix::descendants({*own}).size() : posix::descendants().size();
+  // The tree must become empty, and our own command's place is in it as well.
+  if (preempt_) preempt_->pause();
+  if (left == 0) return;
+  logger_.info(
+      "waiting up to {} s for {} processes that the workers left",
+      std::chrono::duration_cast<std::chrono::seconds>(WorkerGroup::kDrainPatience).count(), left);
+  drain_announced_ = true;
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "agent/run/streams.hpp"
+#include "base/posix/process.hpp"
+
+#include <optional>
+#include <string>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+namespace muster::agent {
+
+/// A worker of the running round.
+struct Worker {
+  explicit Worker(boost::asio::io_context& loop) : watch(loop) {}
+
+  std::optional<posix::Process> process;
+  boost::asio::posix::stream_descriptor watch;  ///< A duplicate of its pidfd.
+  WorkerStreams streams;
+  std::string error_file;
+};
+
+}  // namespace muster::agent
