@@ -57,6 +57,7 @@ Result<std::unique_ptr<EmbeddedServer>> EmbeddedServer::start(boost::asio::io_co
   options.core.epoch_bits = settings.epoch_bits;
   options.core.seed = settings.seed;
   options.core.limits.jobs = 1;
+  options.core.only_job = settings.job;
   options.token = settings.token;
   options.store = settings.store;
   options.store.door.is_open = false;

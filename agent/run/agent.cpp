@@ -39,7 +39,11 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
                        .is_agents = settings_.environment.agent_hosts_store},
               .options = settings_.store_options,
               .allow = settings_.store_allow,
-              .is_open = !attendance.is_leased() && settings_.store_allow.empty()},
+              .is_open = !attendance.is_leased() && settings_.store_allow.empty(),
+              .on_turned_away =
+                  [this](RoundId round, const std::string& address) {
+                    attendance_.report(StoreRefused{round, address});
+                  }},
              std::move(settings_.first_store), logger),
       signal_wait_(loop),
       keeper_wait_(loop),

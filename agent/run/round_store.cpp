@@ -31,6 +31,9 @@ Result<void> RoundStore::host(const Assignment& assignment) {
       store::Server::start(loop_.get_executor(), port_.take(), std::move(options), logger_);
   if (!server) return pass(server.error());
   server_ = std::move(*server);
+  server_->on_turned_away([this, round = assignment.round](const std::string& address) {
+    settings_.on_turned_away(round, address);
+  });
   return {};
 }
 

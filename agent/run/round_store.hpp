@@ -5,7 +5,9 @@
 #include "base/membership.hpp"
 #include "rendezvous/store/server.hpp"
 
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -20,6 +22,8 @@ class RoundStore {
     store::ServerOptions options;
     std::vector<store::Network> allow;  ///< Who may come beside the job's nodes.
     bool is_open = false;               ///< Everybody may.
+    /// The round's store turned this address away, and has said so in the log.
+    std::function<void(RoundId round, const std::string& address)> on_turned_away;
   };
 
   /// `first_port`: reserved already, for the first round; none: `reserve` does it.

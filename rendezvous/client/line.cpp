@@ -115,7 +115,11 @@ void Line::Connection::send(const AgentMessage& message) {
 
 void Line::Connection::greet(const Hello& hello) {
   has_greeted_ = true;
-  if (refusal_) return refuse(*refusal_);
+  if (refusal_) {
+    encode(Unproven{hello.name, refusal_->message}, out_);  // Who looks for it may look there.
+    flush();
+    return refuse(*refusal_);
+  }
   Greeting greeting;
   greeting.hello = hello;
   if (options_.token) {

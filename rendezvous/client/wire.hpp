@@ -55,9 +55,14 @@ struct Parting {
   std::string proof;
 };
 struct PartingSeen {};
+/// The client goes no further: the server's proof is wrong, or missing.
+struct Unproven {
+  std::string node;
+  std::string reason;
+};
 
 /// What a client says in one frame. A Hello goes as a Greeting, never as a bare report.
-using ClientFrame = std::variant<Open, Greeting, Parting, AgentMessage>;
+using ClientFrame = std::variant<Open, Greeting, Parting, Unproven, AgentMessage>;
 using ServerFrame = std::variant<Challenge, PartingSeen, ServerMessage>;
 
 /// Appends a frame. Texts that are for people, lists of them, are cut to the limits, so that what

@@ -345,6 +345,11 @@ std::optional<ClientFrame> read(v1::ClientFrame& from, Reader& reader) {
       parting.proof = reader.name(from.mutable_parting()->mutable_proof(), "parting.proof");
       return parting;
     }
+    case Kind::kUnproven: {
+      auto* const to = from.mutable_unproven();
+      return Unproven{reader.name(to->mutable_node(), "unproven.node"),
+                      reader.text(to->mutable_reason(), "unproven.reason")};
+    }
     case Kind::kPing:
       return AgentMessage(Ping{from.ping().number()});
     case Kind::kAcknowledged:

@@ -307,6 +307,10 @@ struct ClientWriter {
     write(parting.farewell, out->mutable_parting()->mutable_farewell());
     out->mutable_parting()->set_proof(parting.proof);
   }
+  void operator()(const Unproven& unproven) const {
+    out->mutable_unproven()->set_node(cut(unproven.node, kMaxName));
+    out->mutable_unproven()->set_reason(cut(unproven.reason));
+  }
   void operator()(const AgentMessage& message) const {
     if (const auto* const ping = std::get_if<Ping>(&message)) {
       out->mutable_ping()->set_number(ping->number);

@@ -38,6 +38,11 @@ std::optional<Refusal> Job::refusal(const Hello& hello) const {
                        ": wait for its end, or take another --rdzv-id",
                    kUsage};
   }
+  if (settings_.lease == Duration::zero() && roster_.size() > 0) {
+    return Refusal{job + " can have one node only, and that is node " + settings_of_ + ": node " +
+                       hello.name + " comes too many; give all nodes --nnodes with their number",
+                   kUsage};
+  }
   const auto found = differences(settings_, hello.settings);
   if (found.empty()) return std::nullopt;
   std::string text = "the nodes of " + job + " do not agree:";
@@ -430,19 +435,25 @@ void Job::on(TimePoint now, Member& member, const Stuck& report) {
   round_->note_empty(*place);
 }
 
-/// Whose address it is may be known to nobody but the node itself: all of the round are told.
 void Job::on(TimePoint, Member& member, const StoreRefused& report) {
-  if (place_of(member, report.round) == nullptr || refused_.size() >= kMostRefused ||
-      !refused_.insert(report.address).second)
-    return;
-  const auto text = "the workers' store on " + member.hello.name + " turned away " +
-                    report.address + ": if workers of this job come from there, give " +
-                    member.hello.name + " --store-allow " + report.address +
-                    " (or any), or their node --local-addr";
+  if (place_of(member, report.round) != nullptr) tell_turned_away(report.address, &member);
+}
+
+void Job::turned_away(const std::string& address) { tell_turned_away(address, nullptr); }
+
+/// Whose address it is may be known to nobody but the node itself: all of the round are told.
+/// `host`: of the store; nullptr: the server.
+void Job::tell_turned_away(const std::string& address, const Member* host) {
+  if (!round_ || refused_.size() >= kMostRefused || !refused_.insert(address).second) return;
+  const auto where = host == nullptr ? std::string("the node that hosts the rendezvous")
+                                     : "node " + host->hello.name;
+  const auto text = "the workers' store on " + where + " turned away " + address +
+                    ": if workers of this job come from there, give that node --store-allow " +
+                    address + " (or any)";
   note(action::Note::Level::Warn, text);
   for (const auto& place : round_->places()) {
     const auto* peer = place.over() ? nullptr : roster_.find(place.incarnation);
-    if (peer != nullptr && peer != &member) send(*peer, Waiting{text, {}});
+    if (peer != nullptr && peer != host) send(*peer, Waiting{text, {}});
   }
 }
 

@@ -106,6 +106,8 @@ class Job {
   /// An agent is gone for good, by its farewell.
   void part(TimePoint now, const Incarnation& incarnation, const Farewell& farewell);
   void command(TimePoint now, CommandId id, const Command& command);
+  /// The store that the server opened for it turned this address away.
+  void turned_away(const std::string& address);
   void tick(TimePoint now);
 
   [[nodiscard]] std::vector<action::Action> take_actions();
@@ -169,6 +171,7 @@ class Job {
   void on(TimePoint now, Member& member, const Notice& report);
   void on(TimePoint now, Member& member, const Saving& report);
   void on(TimePoint now, Member& member, const StoreRefused& report);
+  void tell_turned_away(const std::string& address, const Member* host);
   [[nodiscard]] bool was_asked_to_end(const Round::Place& place,
                                       const WorkerFailure& failure) const;
   /// The member's place in the standing round, when the report is of it.
@@ -213,7 +216,8 @@ class Job {
   // job_departures.cpp: who leaves, before the end and at it.
   void depart(TimePoint now, Member& member, Departure departure, Duration left);
   void prepare(TimePoint now, const std::string& reason, Duration left);
-  [[nodiscard]] Order prepare_order(const Preparing& preparing, const Member& member) const;
+  [[nodiscard]] Order prepare_order(TimePoint now, const Preparing& preparing,
+                                    const Member& member) const;
   void release(TimePoint now, Member& member);
   [[nodiscard]] Verdict own_verdict(const Member& member) const;
   void release_leavers(TimePoint now);

@@ -54,7 +54,8 @@ void Job::on(TimePoint, Member& member, const Saving& report) {
 
 /// The node will be in no later round. `left`: until its machine is taken away; zero: unknown.
 void Job::depart(TimePoint now, Member& member, Departure departure, Duration left) {
-  const auto text = "node " + member.hello.name + ": " + departure.reason;
+  const auto& name = member.hello.name;
+  const auto text = name.empty() ? departure.reason : "node " + name + ": " + departure.reason;
   const bool plain = departure.is_plain();
   note("leaving: " + text);
   roster_.change(member, [&](Member& one) { one.departure = std::move(departure); });
@@ -100,14 +101,16 @@ void Job::prepare(TimePoint now, const std::string& reason, Duration left) {
   for (const auto& place : round_->places()) {
     const auto* member = roster_.find(place.incarnation);
     if (member != nullptr && !place.over())
-      order(*member, prepare_order(*running.preparing, *member));
+      order(*member, prepare_order(now, *running.preparing, *member));
   }
 }
 
 /// The deadline is told as what was left of it when the quoted ping was heard, so that an agent
-/// that counts from when it sent that ping is never later than we are.
-Order Job::prepare_order(const Preparing& preparing, const Member& member) const {
-  const auto left = std::max(preparing.deadline - member.heard, Duration::zero());
+/// that counts from when it sent that ping is never later than we are. Without a lease there are no
+/// pings, and no way that takes time.
+Order Job::prepare_order(TimePoint now, const Preparing& preparing, const Member& member) const {
+  const auto from = settings_.lease > Duration::zero() ? member.heard : now;
+  const auto left = std::max(preparing.deadline - from, Duration::zero());
   return Prepare{round_->id(), preparing.reason, left};
 }
 

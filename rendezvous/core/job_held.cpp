@@ -216,7 +216,7 @@ void Job::say_what_stands(TimePoint now, const Member& member) {
   const auto* running = std::get_if<Running>(&phase_);
   if (running == nullptr) return;
   if (running->preparing) {
-    order(member, prepare_order(*running->preparing, member));
+    order(member, prepare_order(now, *running->preparing, member));
   } else if (member.departure && member.departure->drained) {  // Under a server before this one.
     prepare(now, "node " + member.hello.name + ": " + member.departure->reason, Duration::zero());
   }

@@ -305,6 +305,14 @@ void Rendezvous::on(TimePoint now, const Commanded& commanded) {
   settle(now, found->first, before);
 }
 
+void Rendezvous::on(TimePoint now, const TurnedAway& turned_away) {
+  const auto found = jobs_.find(turned_away.job);
+  if (found == jobs_.end()) return;
+  const auto before = found->second.members();
+  found->second.turned_away(turned_away.address);
+  settle(now, found->first, before);
+}
+
 void Rendezvous::on(TimePoint now, const Ticked&) {
   for (const auto& id : deadlines_.take_over(now)) {
     auto& job = jobs_.at(id);

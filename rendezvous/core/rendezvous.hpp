@@ -73,8 +73,12 @@ class Rendezvous {
     std::string job;
     Command command;
   };
+  struct TurnedAway {  ///< By the store that was opened for this job (OpenStore).
+    std::string job;
+    std::string address;  ///< Numeric.
+  };
   struct Ticked {};
-  using Event = std::variant<Greeted, Heard, Lost, Departed, Commanded, Ticked>;
+  using Event = std::variant<Greeted, Heard, Lost, Departed, Commanded, TurnedAway, Ticked>;
 
   using Send = action::Send;
   using Acknowledge = action::Acknowledge;
@@ -91,6 +95,8 @@ class Rendezvous {
   /// When to send Ticked although nothing happens; nullopt: never.
   [[nodiscard]] std::optional<TimePoint> next_deadline() const;
 
+  /// That have not ended.
+  [[nodiscard]] std::size_t job_count() const { return jobs_.size(); }
   [[nodiscard]] std::vector<JobView> jobs(TimePoint now) const;
   [[nodiscard]] std::optional<JobView> job(TimePoint now, const std::string& id) const;
   /// All that is remembered of the newest job of this id that has ended; nullptr: none has.
@@ -110,6 +116,7 @@ class Rendezvous {
   void on(TimePoint now, const Lost& lost);
   void on(TimePoint now, const Departed& departed);
   void on(TimePoint now, const Commanded& commanded);
+  void on(TimePoint now, const TurnedAway& turned_away);
   void on(TimePoint now, const Ticked& ticked);
 
   [[nodiscard]] std::optional<Refusal> refusal(const Hello& hello) const;

@@ -35,11 +35,4 @@ Result<posix::Fd> listen_at_first(std::span<const Endpoint> endpoints) {
   return listener;
 }
 
-Endpoint local_endpoint(const Endpoint& bound) {
-  if (bound.host == "0.0.0.0" || bound.host == "::") {
-    return {.host = "127.0.0.1", .port = bound.port};
-  }
-  return bound;
-}
-
 }  // namespace muster::rendezvous

@@ -17,7 +17,4 @@ namespace muster::rendezvous {
 /// the search: it is InvalidArgument, with its holder.
 [[nodiscard]] Result<posix::Fd> listen_at_first(std::span<const Endpoint> endpoints);
 
-/// At which a program of this machine reaches a server that listens there.
-[[nodiscard]] Endpoint local_endpoint(const Endpoint& bound);
-
 }  // namespace muster::rendezvous

@@ -212,7 +212,7 @@ int serve(const DaemonOptions& options, const Environment& environment) {
 
   LocalServer local{.pid = posix::own_pid(),
                     .program = "musterd",
-                    .endpoint = local_endpoint(endpoint),
+                    .endpoint = posix::dialled_from_here(endpoint),
                     .token = {},
                     .job = {}};
   if (!token) {

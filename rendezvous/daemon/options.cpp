@@ -1,12 +1,12 @@
 #include "rendezvous/daemon/options.hpp"
 
 #include "base/posix/file.hpp"
+#include "base/posix/fork.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <filesystem>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -211,13 +211,8 @@ std::optional<std::string> default_state_folder(const Environment& environment) 
     const auto found = environment.find(name);
     return found == environment.end() ? std::string() : found->second;
   };
-  // A container mostly has a process namespace of its own; the machine's has this number in every
-  // kernel (PROC_PID_INIT_INO).
-  std::error_code error;
-  const auto processes = std::filesystem::read_symlink("/proc/self/ns/pid", error);
-  const bool in_container =
-      error || processes != "pid:[4026531836]" || !value("KUBERNETES_SERVICE_HOST").empty();
-  if (in_container) return std::nullopt;
+  if (posix::has_own_process_namespace() || !value("KUBERNETES_SERVICE_HOST").empty())
+    return std::nullopt;
   if (const auto home = value("XDG_STATE_HOME"); !home.empty()) return home + "/muster";
   if (const auto home = value("HOME"); !home.empty()) return home + "/.local/state/muster";
   return std::nullopt;

@@ -29,10 +29,6 @@ void Server::on_grpc(std::function<void(posix::Fd, std::string)> handler) {
   loop_->on_grpc = std::move(handler);
 }
 
-void Server::on_store_refusal(std::function<void(const std::string&)> handler) {
-  loop_->on_store_refusal = std::move(handler);
-}
-
 void Server::command(std::string job, Command command,
                      std::function<void(Result<std::string>)> done) {
   loop_->command(std::move(job), std::move(command), std::move(done));

@@ -67,8 +67,6 @@ class Server {
   /// both directions, by gRPC (which does so before it closes it) or by the peer's reset: whoever
   /// takes it must not close it only.
   void on_grpc(std::function<void(posix::Fd socket, std::string peer)> handler);
-  /// The store turned this address away (numeric).
-  void on_store_refusal(std::function<void(const std::string& address)> handler);
 
   /// What an operator asks. `done` is called from the loop, once, possibly within this call;
   /// Cancelled after `stop`.

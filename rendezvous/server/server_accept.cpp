@@ -189,7 +189,7 @@ Result<std::unique_ptr<store::Server>> Server::Loop::make_store(store::Door door
   auto store = store::Server::start(loop_.get_executor(), std::move(options), logger_);
   if (store) {
     (*store)->on_turned_away([this](const std::string& address) {
-      if (on_store_refusal) on_store_refusal(address);
+      if (store_job_) feed(Rendezvous::TurnedAway{*store_job_, address});
     });
   }
   return store;

@@ -161,6 +161,13 @@ bool Server::Loop::take(Link& link, Parting& parting) {
   return false;
 }
 
+bool Server::Loop::take(Link& link, Unproven& unproven) {
+  if (link.stage != Link::Stage::Challenged) return out_of_turn(link);
+  refuse(link,
+         "node " + printable(unproven.node) + " goes no further: " + printable(unproven.reason));
+  return false;
+}
+
 bool Server::Loop::take(Link& link, AgentMessage& message) {
   if (link.stage != Link::Stage::Attending) return out_of_turn(link);
   const auto id = link.id;

@@ -105,7 +105,7 @@ HttpReply Server::Loop::answer_http(const std::string& target) const {
         .type = "application/json",
         .body = fmt::format("{{\"status\":\"{}\",\"version\":\"{}\",\"jobs\":{},"
                             "\"attendances\":{},\"connections\":{},\"store_connections\":{}}}\n",
-                            is_retiring_ ? "stopping" : "ok", MUSTER_VERSION, jobs().size(),
+                            is_retiring_ ? "stopping" : "ok", MUSTER_VERSION, core_.job_count(),
                             counts.attendances, counts.connections, counts.store.connections)};
   }
   return {.status = 404, .body = "not here; /healthz is\n"};

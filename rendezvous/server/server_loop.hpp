@@ -57,7 +57,6 @@ class Server::Loop : public std::enable_shared_from_this<Loop> {
   std::function<void(const Rendezvous::Note&)> on_note;
   std::function<void(const std::string&, const Verdict&)> on_ended;
   std::function<void(posix::Fd, std::string)> on_grpc;
-  std::function<void(const std::string&)> on_store_refusal;
 
  private:
   /// The names of the listeners in the epoll set count down from here; those of links count up.
@@ -122,6 +121,7 @@ class Server::Loop : public std::enable_shared_from_this<Loop> {
   [[nodiscard]] bool take(Link& link, Open& open);
   [[nodiscard]] bool take(Link& link, Greeting& greeting);
   [[nodiscard]] bool take(Link& link, Parting& parting);
+  [[nodiscard]] bool take(Link& link, Unproven& unproven);
   [[nodiscard]] bool take(Link& link, AgentMessage& message);
   [[nodiscard]] bool out_of_turn(Link& link);
   [[nodiscard]] bool reject(Link& link, const std::string& text);

@@ -101,6 +101,7 @@ class FakeRendezvous {
     }
   }
 
+  void hear(const PeerPtr&, const rendezvous::Unproven&) {}
   void hear(const PeerPtr& peer, const rendezvous::Open&) {
     std::string bytes(rendezvous::kMagic);
     rendezvous::encode(

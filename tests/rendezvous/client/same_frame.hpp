@@ -132,6 +132,10 @@ inline auto fields(const Parting& x) {
   const auto& [a, b] = x;
   return std::tie(a, b);
 }
+inline auto fields(const Unproven& x) {
+  const auto& [a, b] = x;
+  return std::tie(a, b);
+}
 inline auto fields(const PartingSeen&) { return std::tuple<>(); }
 
 template <class... Kinds>

@@ -215,6 +215,7 @@ std::vector<std::pair<std::string, ClientFrame>> SampleFrames::client() {
   frames.emplace_back("open", Open{name(), bytes(kMinNonce, kMaxNonce)});
   frames.emplace_back("greeting", Greeting{hello(), name()});
   frames.emplace_back("parting", Parting{farewell(), name()});
+  frames.emplace_back("unproven", Unproven{name(), text()});
   frames.emplace_back("ping", AgentMessage(Ping{number(UINT64_MAX)}));
   report("acknowledged", Acknowledged{round()});
   report("unreachable", Unreachable{round(), text()});

@@ -581,6 +581,20 @@ TEST_CASE("an address that the workers' store turned away is told to all of its 
   REQUIRE(sim["b"].waits.size() == before + 1);
   CHECK(sim["b"].waits.back().find("turned away 10.9.9.9") != std::string::npos);
   CHECK(sim["b"].waits.back().find("--store-allow") != std::string::npos);
+  sim.feed(Rendezvous::TurnedAway{"job", "10.8.8.8"});  // The store on the server.
+  CHECK(sim["a"].waits.back().find("turned away 10.8.8.8") != std::string::npos);
+}
+
+TEST_CASE("a second node of a job that can have one is told whose it is", "[rendezvous][job]") {
+  auto settings = nodes(1, 1);
+  settings.lease = 0s;
+  Sim sim(settings);
+  sim.join("a");
+  sim.settings.lease = 10s;
+  sim.join("b");
+  REQUIRE(sim["b"].refusal);
+  CHECK(sim["b"].refusal->exit_code == 2);
+  CHECK(sim["b"].refusal->message.find("one node only, and that is node a") != std::string::npos);
 }
 
 // --- Commands. ---

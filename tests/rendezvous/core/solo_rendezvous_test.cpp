@@ -215,7 +215,10 @@ TEST_CASE("the only node is noticed: its workers save, and the job is worth a re
   Solo job({});
   const auto round = only<Assignment>(job.step(kHello)).round;
   (void)job.step(Started{round});
-  CHECK(only<Prepare>(job.step(Leaving{SIGTERM, true})).round == round);
+  const auto prepare = only<Prepare>(job.step(Leaving{SIGTERM, true}));
+  CHECK(prepare.round == round);
+  CHECK(prepare.left == std::chrono::seconds(30));
+  CHECK(prepare.reason == "the launcher got SIGTERM");
   CHECK(job.step(Saving{round, 1}).empty());
   CHECK(only<Stop>(job.step(Saving{round, 0})).round == round);
   CHECK(only<Verdict>(job.step(empty(round))).exit_code == 75);

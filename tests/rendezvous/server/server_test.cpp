@@ -99,6 +99,7 @@ TEST_CASE("the token is asked of both sides", "[server][token]") {
   SECTION("another") {
     CHECK(refused("battery staple").message.find("has another token than this node") !=
           std::string::npos);
+    CHECK(host.log_with("node a goes no further").find("has another token") != std::string::npos);
   }
   SECTION("a server without one is not taken for the one meant") {
     ServerHost open;
@@ -323,11 +324,7 @@ TEST_CASE("c10d clients find an open store on a standing server", "[server][stor
 
 TEST_CASE("an embedded server's store is open for a job that wants it, and its nodes only",
           "[server][store]") {
-  std::promise<std::string> turned_away;
-  ServerHost host({.serves_store = false, .prepare = [&](Server& server) {
-                     server.on_store_refusal(
-                         [&](const std::string& who) { turned_away.set_value(who); });
-                   }});
+  ServerHost host({.serves_store = false});
   {
     RawClient early(host.port());
     REQUIRE(early.send(kValidate));
