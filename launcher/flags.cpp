@@ -50,7 +50,7 @@ constexpr std::array kFlags{
     ours("store-allow", Takes::Values, "NETWORK", "",
          "who else may come to the worker store: 10.0.0.0/8, an address, any"),
     ours("port-range", Takes::Value, "LOW-HIGH", "", "ports for worker stores [any free one]"),
-    ours("iface", Takes::MaybeValue, "NAME", "auto",
+    ours("iface", Takes::MaybeValue, "NAME|NETWORK", "auto",
          "tell NCCL, too, the interface to use: the one of the route, or NAME"),
     ours("preempt-command", Takes::Value, "COMMAND", "",
          "asked now and then: exits with 0 when this machine will be taken away"),

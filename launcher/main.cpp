@@ -262,8 +262,10 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   const auto started = std::chrono::steady_clock::now();
   std::vector<std::string> entries;
   const auto environment = read_environment(entries);
-  const auto parsed = parse_command_line(argv, environment, this_machine());
+  auto parsed = parse_command_line(argv, environment, this_machine());
   if (const auto* now = std::get_if<ExitNow>(&parsed)) return leave(*now);
+  if (const auto named = name_interface(std::get<Options>(parsed)); !named)
+    return leave(usage_error("--iface: " + named.error().message));
   const auto& options = std::get<Options>(parsed);
 
   const auto logger = make_stderr_logger(options.log_level);

@@ -11,6 +11,7 @@
 #include "rendezvous/client/secret.hpp"
 #include "rendezvous/client/token_file.hpp"
 #include "rendezvous/core/address.hpp"
+#include "rendezvous/store/door.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -75,6 +76,23 @@ Result<std::string> own_address(const Options& options) {
 }
 
 std::string any_address() { return posix::bind_tcp({"::", 0}) ? "::" : "0.0.0.0"; }
+
+Result<void> name_interface(Options& options) {
+  if (options.iface.find('/') == std::string::npos) return {};
+  const auto network = store::parse_network(options.iface);
+  if (!network) return pass(network.error());
+  const store::Door inside{.is_open = false, .allowed = {*network}};
+  const auto addresses = posix::local_addresses();
+  if (!addresses) return pass(addresses.error());
+  for (const auto& text : *addresses) {
+    const auto address = store::parse_address(text);
+    if (!address || !inside.admits(*address)) continue;
+    options.iface = posix::interface_of(text);
+    return {};
+  }
+  return fail(Errc::InvalidArgument,
+              in_quotes(options.iface) + ": no interface of this machine has an address in it");
+}
 
 std::vector<std::string> workers_base(std::vector<std::string> entries, const Options& options) {
   std::erase_if(entries, [](const auto& entry) { return is_of(entry, kTokenFileVariable); });

@@ -28,6 +28,9 @@ namespace muster::launcher {
 /// is looked up, which may take its time.
 [[nodiscard]] Result<std::string> own_address(const Options& options);
 
+/// Where `--iface` names a network, the first interface that has an address in it takes its place.
+[[nodiscard]] Result<void> name_interface(Options& options);
+
 /// The wildcard: of both families where the machine has IPv6.
 [[nodiscard]] std::string any_address();
 

@@ -184,8 +184,11 @@ Result<void> set_port_range(Options& options, const Context& context) {
 Result<void> set_iface(Options& options, const Context& context) {
   const std::string& text = context.given.value;
   constexpr std::size_t kLongest = 15;  // The kernel's.
-  if (text.empty() || text.size() > kLongest || !is_host_text(text)) {
-    return refuse(context.given, "an interface", "its name (eth0), or auto");
+  const bool is_network = text.find('/') != std::string::npos;
+  if (is_network ? !store::parse_network(text)
+                 : text.empty() || text.size() > kLongest || !is_host_text(text)) {
+    return refuse(context.given, "an interface",
+                  "its name (eth0), a network in which it has an address (10.0.0.0/8), or auto");
   }
   options.iface = text;
   options.asked.for_several.push_back(context.given.origin);

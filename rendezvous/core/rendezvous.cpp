@@ -294,9 +294,10 @@ void Rendezvous::on(TimePoint now, const Commanded& commanded) {
     if (ended && std::holds_alternative<StopJob>(commanded.command)) {
       actions_.emplace_back(Answer{commanded.id, std::string("the job has ended already")});
     } else {
+      const auto named = "job '" + commanded.job + "'";
       actions_.emplace_back(Answer{
-          commanded.id, fail(Errc::NotFound, "job \"" + commanded.job + "\" " +
-                                                 (ended ? "has ended" : "is not known here"))});
+          commanded.id,
+          fail(Errc::NotFound, ended ? named + " has ended" : "no " + named + " is known here")});
     }
     return;
   }

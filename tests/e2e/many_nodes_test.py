@@ -2,12 +2,14 @@
 """Jobs on several hosts, as a user starts and ends them: who meets where, under which ranks, and what is refused."""
 
 import signal
+import subprocess
+import sys
 import time
 import unittest
 
 from job import PATIENCE, wait_for
 from job import MUSTER
-from many_nodes import LEASE, MEMBER, PORT, ManyNodes, Node, Program
+from many_nodes import LEASE, LONG, MEMBER, PORT, ManyNodes, Node, Program
 
 JOINING = "--rdzv-conf=join_timeout=4"  # Seconds that a node which can't get anywhere may take.
 
@@ -163,6 +165,48 @@ class FourHosts(ManyNodes):
         time.sleep(2)
         self.undisturbed(met)
         self.finish(*nodes)
+
+
+class Surroundings(ManyNodes):
+    def test_survivors_that_do_not_heed_the_stop_are_made_to(self):
+        """Whatever a library of theirs waits for: the grace is ours."""
+        nodes = [self.node(0, "--max-restarts", 1, "--shutdown-timeout", "1s"),
+                 self.node(1, "--max-restarts", 1, "--shutdown-timeout", "1s", MEMBER_GRACE="600000")]
+        self.meets(2)
+        began = time.monotonic()
+        self.tell(0, 3)
+        self.meets(2)
+        self.assertLess(time.monotonic() - began, 15)  # Of the 600 s that the other one would have taken.
+        self.finish(*nodes)
+
+    def test_ports_from_a_range_that_is_nearly_used_up(self):
+        """Listen first, then publish: a connection that has the port by chance is in nobody's way."""
+        for host in (0, 1):
+            self.cluster.run(host, "sysctl", "-qw", "net.ipv4.ip_local_port_range=40000 40499")
+            holder = ("import socket, sys\n"
+                      "held = [socket.socket() for _ in range(450)]\n"
+                      "for each in held: each.bind(('0.0.0.0', 0))\n"
+                      "print('held', flush=True)\n"
+                      "sys.stdin.read()")
+            hold = subprocess.Popen([*self.cluster.on(host), sys.executable, "-c", holder], stdin=subprocess.PIPE,
+                                    stdout=subprocess.PIPE)
+            self.addCleanup(hold.communicate)
+            self.assertEqual(hold.stdout.readline(), b"held\n")
+        for start in range(100 if LONG else 4):
+            nodes = [self.node(host, command=["/bin/true"], job=f"job{start}") for host in (0, 1)]
+            self.all_end(*nodes)
+
+    def test_an_interface_by_name_and_by_network(self):
+        for host in (0, 1):
+            self.cluster.run(host, "ip", "link", "add", "fabric", "type", "veth", "peer", "name", "fabric-far")
+            self.cluster.run(host, "ip", "addr", "add", f"10.9.0.{host + 1}/24", "dev", "fabric")
+            self.cluster.run(host, "ip", "link", "set", "fabric", "up")
+        nodes = [self.node(0, "--iface=fabric"), self.node(1, "--iface=10.9.0.0/24")]
+        self.assertEqual({line.facts["iface"] for line in self.meets(2).lines}, {"fabric"})
+        self.finish(*nodes)
+        lost = self.node(0, "--iface=10.8.0.0/24")
+        self.assertEqual(lost.ended(), 2)
+        self.assertIn("--iface: '10.8.0.0/24': no interface of this machine has an address in it", lost.log())
 
 
 class Notice(ManyNodes):

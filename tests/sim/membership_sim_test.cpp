@@ -18,7 +18,7 @@ using namespace muster::sim;
 
 namespace {
 
-constexpr std::uint64_t kSchedules = 6000;
+constexpr std::uint64_t kSchedules = 10'000;
 /// Within so many schedules each planted fault is found.
 constexpr std::uint64_t kMostUntilFound = 60'000;
 
