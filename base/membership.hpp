@@ -44,6 +44,8 @@ struct JobSettings {
       false;  ///< The endpoint's c10d store is the workers' (a fixed master port).
   /// What asks the workers to save before a node leaves; 0: nothing does.
   std::uint32_t preempt_signal = 0;
+  /// How long they have for it, where nobody says.
+  Duration preempt_deadline = std::chrono::seconds(30);
   /// What a newer node sets and this version does not know, by name: it must agree as well.
   std::map<std::string, std::string> others;
   friend bool operator==(const JobSettings&, const JobSettings&) = default;
@@ -286,7 +288,8 @@ struct Pong {
 
 /// The first answer to a Hello that is taken.
 struct Welcome {
-  std::string version;  ///< Of the server, for people.
+  std::string version;    ///< Of the server, for people.
+  bool embedded = false;  ///< It goes with the launcher that hosts it.
 };
 
 /// The node is not taken: what was wrong, on both sides, and what to do. The agent ends.

@@ -61,7 +61,8 @@ std::string last_lines_of(const std::string& text, std::size_t most) {
 }
 
 std::string outcome(const WorkerFailure& failure) {
-  return failure.status ? describe(*failure.status) : "could not be started";
+  if (failure.status) return describe(*failure.status);
+  return failure.cause == Cause::LostNode ? "was lost" : "could not be started";
 }
 
 /// `ranks 0, 1, 3: killed by SIGTERM (signal 15); stopped by muster`, a line for each way of
@@ -147,6 +148,11 @@ std::string closing_block(const Verdict& verdict, const JobFacts& facts) {
         fmt::format(" (node {}{}{})", cause.node_rank.value,
                     is_a_worker ? fmt::format(", local rank {}", cause.local_rank.value) : "",
                     is_a_worker && cause.pid > 0 ? fmt::format(", pid {}", cause.pid) : "");
+  }
+  if (verdict.alone) {
+    return fmt::format("muster: this node left job {} after {:.1f} s: {}; exit code {}\n",
+                       printable(facts.id), std::chrono::duration<double>(facts.took).count(),
+                       printable(summary), verdict.exit_code);
   }
   std::string block =
       fmt::format("muster: job {} {} after {:.1f} s: {}", printable(facts.id),

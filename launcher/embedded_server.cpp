@@ -101,11 +101,20 @@ EmbeddedServer::EmbeddedServer(boost::asio::io_context& loop,
   }
 }
 
+void EmbeddedServer::abandon(const std::string& reason) {
+  const auto view = server_->job(settings_.job);
+  // Who is cut off may still run it: the next server has to wait for that one.
+  leaves_marker_ = view && view->round && !view->verdict;
+  server_->abandon(reason);
+  if (server_->job_count() == 0) is_over_ = true;
+}
+
 EmbeddedServer::~EmbeddedServer() {
   control_->stop();
   // Nobody holds a round of the job any more, so that the next one need not wait for anybody.
   // Before the port is free: from then on the marker may be that of the next server.
-  if (is_over_ && !settings_.marker.empty()) posix::remove_marker(settings_.marker);
+  if (is_over_ && !leaves_marker_ && !settings_.marker.empty())
+    posix::remove_marker(settings_.marker);
   server_->stop();
 }
 

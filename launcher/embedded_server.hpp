@@ -52,6 +52,9 @@ class EmbeddedServer {
   /// Where this machine's own agent finds it: numeric.
   [[nodiscard]] Endpoint endpoint() const;
 
+  /// This node goes: whoever attends a job that has not ended is told to end, worth a requeue. The
+  /// server serves until it is over, for who must still hear that.
+  void abandon(const std::string& reason);
   /// The job has its verdict, and all its agents have left.
   [[nodiscard]] bool is_over() const { return is_over_; }
   void on_over(std::function<void()> handler) { on_over_ = std::move(handler); }
@@ -67,6 +70,7 @@ class EmbeddedServer {
   std::optional<rendezvous::LocalServerFile> file_;
   std::function<void()> on_over_;
   bool is_over_ = false;
+  bool leaves_marker_ = false;
 };
 
 }  // namespace muster::launcher

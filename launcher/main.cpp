@@ -345,7 +345,7 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
     const auto rank = point->node_rank();
     const bool is_our_worker = verdict.cause && verdict.cause->cause != Cause::LostNode &&
                                verdict.cause->node_rank == rank;
-    facts.is_told_elsewhere = rank != NodeRank{0} && !is_our_worker;
+    facts.is_told_elsewhere = rank && *rank != NodeRank{0} && !is_our_worker && !verdict.alone;
   }
   report_end(verdict, *program, facts);
   if (point) point->see_off(agent::user_signals(keeper.user_signals));

@@ -247,6 +247,8 @@ void MeetingPoint::see_off(const std::vector<int>& signals) {
   if (!server_ || server_->is_over()) return;
   attendance_.reset();  // It has left.
   is_over_ = true;
+  server_->abandon("its launcher ends");
+  if (server_->is_over()) return;
   auto source = posix::SignalSource::open(signals);
   if (!source) return;
   auto copy = posix::duplicate(source->descriptor());

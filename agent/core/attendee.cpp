@@ -181,7 +181,8 @@ void Attendee::report_trouble(const std::string& why) {
           seconds_text(settings_.hello.settings.join_timeout) + " at most");
     }
   } else if (!voice_ && !std::exchange(server_lost_, true)) {
-    say("lost the rendezvous server at " + settings_.server + ": " + why + "; dialling again");
+    say("lost the rendezvous server at " + settings_.server + ": " + why +
+        "; dialling again, for " + seconds_text(with_margin(lease_) + patience_) + " at most");
   }
 }
 
@@ -252,8 +253,25 @@ void Attendee::fence(const std::string& reason) {
   actions_.emplace_back(Fence{reason});
 }
 
+/// Whoever ends the launcher while no server hears of it need not wait for one: the workers have
+/// what is left of the lease.
+void Attendee::stop_unheard() {
+  const bool is_heard = voice_ && !half_said_;
+  if (!leaving_ || is_heard || !holds() || held_.stopped || fenced_ || stops_unheard_) return;
+  stops_unheard_ = true;
+  held_.excused = true;
+  Stop stop;
+  stop.round = *held_.round;
+  stop.signal = leaving_->signal;
+  stop.reason = "the launcher got " + signal_name(leaving_->signal) +
+                ", and the rendezvous server does not answer";
+  stop.blameless = true;
+  actions_.emplace_back(Deliver{std::move(stop)});
+}
+
 /// Pings, and dials where the server is silent.
 void Attendee::keep_in_touch(TimePoint now) {
+  stop_unheard();
   if (holds() && !fenced_ && answered_ && !half_said_ && now >= answered_->at + lease_ / 2) {
     half_said_ = true;
     actions_.emplace_back(HalfLease{});
@@ -276,8 +294,10 @@ void Attendee::heard_from_server(TimePoint now) {
   }
 }
 
-void Attendee::hear(TimePoint now, Line, const Welcome&) {
+void Attendee::hear(TimePoint now, Line, const Welcome& welcome) {
   welcomed_ = true;
+  patience_ = settings_.hello.settings.join_timeout;
+  if (welcome.embedded) patience_ = std::min<Duration>(patience_, kEmbeddedPatience);
   heard_from_server(now);
 }
 
@@ -332,6 +352,7 @@ void Attendee::take(TimePoint now, const Assignment& assignment) {
   held.attempts = assignment.attempt + 1;
   held.restarts = assignment.restarts;
   held.kept = held_.kept;
+  stops_unheard_ = false;
   held.excluded = assignment.excluded;
   held_ = std::move(held);
   blameless_ = false;
@@ -459,7 +480,7 @@ std::optional<TimePoint> Attendee::leaves_at() const {
   if (leaving_ && !holds() && !welcomed_) return started_;
   if (leaving_ && !holds()) return (answered_ ? answered_->at : heard_) + lease_ / 2;
   if (!welcomed_) return started_ + settings.join_timeout;
-  return heard_ + with_margin(lease_) + settings.join_timeout;
+  return heard_ + with_margin(lease_) + patience_;
 }
 
 void Attendee::leave_when_due(TimePoint now) {

@@ -27,7 +27,7 @@ namespace muster::agent {
 ///                          1.25 L + 2 s after it where the server does not
 ///   Attending --Dismissal without a verdict, nothing held--> Over: this node has left, the job goes on
 ///   Attending --the user ends the launcher, nothing is held, and the server is silent--> Over (128 + signal)
-///   Attending, Fenced --no server for 1.25 L + join_timeout--> Over (75)
+///   Attending, Fenced --no server for 1.25 L + join_timeout--> Over (75); an embedded one: 1.25 L + 60 s at most
 ///
 /// A round is held from its Assignment until its Empty or Stuck was reported. The agent never leaves while
 /// it holds one: where it must, the tree is fenced first.
@@ -39,6 +39,9 @@ namespace muster::agent {
 // clang-format on
 class Attendee {
  public:
+  /// For a server that goes with its node: beyond the lease, whoever starts that again has so long.
+  static constexpr Duration kEmbeddedPatience = std::chrono::seconds(60);
+
   /// A connection of this agent. Never used twice.
   using Line = Strong<struct LineTag, std::uint64_t>;
 
@@ -168,6 +171,7 @@ class Attendee {
   std::uint64_t ask(TimePoint now);
   void ping(TimePoint now);
   void keep_in_touch(TimePoint now);
+  void stop_unheard();
   std::optional<TimePoint> sent_at(std::uint64_t number) const;
 
   bool lease_lives(TimePoint now) const { return lease_ends_ && now < *lease_ends_; }
@@ -218,6 +222,7 @@ class Attendee {
   bool fenced_ = false;
   std::vector<Report> said_;  // Since the newest Assignment, beside what is held.
   std::optional<Leaving> leaving_;
+  bool stops_unheard_ = false;  // This round, for its sake.
   struct Noticed {
     Notice notice;
     TimePoint at;
@@ -228,6 +233,7 @@ class Attendee {
   TimePoint started_;
   TimePoint heard_;  // The newest sign of a server.
   bool welcomed_ = false;
+  Duration patience_{};  // With a server that is not heard of, beyond the lease.
   std::string waiting_;  // What the server told last.
   std::optional<Ended> ended_;
   bool dismissed_ = false;

@@ -102,11 +102,13 @@ void WorkerGroup::on(TimePoint now, const Exited& exited) {
   MUSTER_ASSERT(workers_[exited.index] == Worker::Alive);
   const auto* stopping = std::get_if<Stopping>(&phase_);
   const auto* killing = std::get_if<Killing>(&phase_);
-  // Without a beacon, a worker that was asked to save and leaves has saved, and one that ends for
-  // want of it will not save any more; whether it had finished as well is not known.
-  const bool saved = prepared_ && settings_.preempt_signal != 0 &&
-                     (left_as_asked(exited.status, settings_.preempt_signal) ||
-                      exited.evidence.cause == Cause::PeerLoss);
+  // Without a beacon, a worker that was asked to save and leaves has saved, whatever its exit code,
+  // and one that ends for want of it will not save any more; whether it had finished as well is not
+  // known. What fails of itself does so again in the next round.
+  const bool saved =
+      prepared_ && settings_.preempt_signal != 0 &&
+      (left_as_asked(exited.status, settings_.preempt_signal) ||
+       exited.evidence.cause == Cause::PeerLoss || exited.evidence.cause == Cause::WorkerError);
   workers_[exited.index] = exited.status.success() && !saved ? Worker::Succeeded : Worker::Ended;
 
   if (killing != nullptr || saved ||

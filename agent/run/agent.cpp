@@ -176,7 +176,9 @@ void Agent::act(const WorkerGroup::Send& send) {
   if (const auto* failed = std::get_if<Failed>(&send.report)) {
     const auto& failure = failed->failure;
     logger_.warn("worker failed rank={} {}{}{}", failure.rank.value,
-                 failure.status ? describe(*failure.status) : "could not be started",
+                 failure.status                     ? describe(*failure.status)
+                 : failure.cause == Cause::LostNode ? "was killed"
+                                                    : "could not be started",
                  failure.detail.empty() ? "" : ": ", printable(failure.detail));
   }
   if (const auto* unreachable = std::get_if<Unreachable>(&send.report))
@@ -258,11 +260,12 @@ void Agent::obey(const Order& order) {
 }
 
 void Agent::obey(const Assignment& assignment) {
-  if (assignment.attempt > 0) {
-    logger_.warn("restarting attempt={} restarts={}/{}", assignment.attempt, assignment.restarts,
-                 assignment.max_restarts);
+  if (assignment.attempt > 0) {  // What was charged is worth a warning, a change of size is not.
+    const auto level = assignment.restarts > 0 ? spdlog::level::warn : spdlog::level::info;
+    logger_.log(level, "restarting attempt={} restarts={}/{}", assignment.attempt,
+                assignment.restarts, assignment.max_restarts);
   }
-  if (assignment.nodes > 1) {
+  if (assignment.nodes > 1 || attendance_.is_leased()) {
     logger_.info("round={} node_rank={}/{} world_size={} master={}", assignment.round.number,
                  assignment.node_rank.value, assignment.nodes, assignment.world_size,
                  printable(to_string(assignment.master)));

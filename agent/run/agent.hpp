@@ -162,6 +162,7 @@ class Agent {
   bool err_is_terminal_;
   bool drain_announced_ = false;
   int last_signal_ = 0;  // That ended the job.
+  std::optional<TimePoint> noticed_by_signal_;
   bool has_notice_ = false;
   std::optional<PreemptWatch> preempt_;
   std::optional<Outcome> outcome_;

@@ -1,6 +1,7 @@
 // What the user's signals, and notices of preemption, mean to the agent.
 
 #include "agent/run/agent.hpp"
+#include "base/posix/boot_clock.hpp"
 #include "base/posix/fork.hpp"
 #include "base/posix/process_tree.hpp"
 #include "base/text.hpp"
@@ -17,6 +18,9 @@ namespace {
 bool ends_the_job(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
+
+/// timeout(1) sends its signal to the launcher and, within a millisecond, to its group.
+constexpr Duration kSameSignal = std::chrono::milliseconds(100);
 
 std::string sender_text(const posix::ReceivedSignal& signal) {
   if (signal.from_terminal) return "the terminal";
@@ -47,9 +51,16 @@ void Agent::on_signal(const posix::ReceivedSignal& signal) {
     feed(WorkerGroup::SignalPassed{signal.number});
     return;
   }
-  if (signal.number == SIGTERM && settings_.preempt.sigterm_is_notice && !has_notice_) {
-    notice(signal_name(signal.number) + " from " + sender_text(signal));
-    return;
+  const auto now = posix::boot_now();
+  if (signal.number == SIGTERM && settings_.preempt.sigterm_is_notice) {
+    if (noticed_by_signal_ && now < *noticed_by_signal_ + kSameSignal) return;
+    if (!has_notice_) {
+      noticed_by_signal_ = now;
+      notice(signal_name(signal.number) + " from " + sender_text(signal));
+      last_signal_ = signal.number;
+      attendance_.report(Leaving{signal.number, true});  // So that the next one is the second.
+      return;
+    }
   }
   end_launcher(signal);
 }

@@ -10,6 +10,11 @@
 #include <boost/asio/post.hpp>
 
 namespace muster::agent {
+namespace {
+
+constexpr std::size_t kReadAtATime = 4096;
+
+}  // namespace
 
 PreemptWatch::PreemptWatch(boost::asio::io_context& loop, Settings settings,
                            std::function<void(const std::string&)> on_notice, Logger& logger)
@@ -56,9 +61,10 @@ void PreemptWatch::run() {
     auto started = posix::Process::spawn(command);
     if (started) {
       process_ = std::move(*started);
-      posix::set_non_blocking(
-          pipe->reader.get());  // Who holds the other end may outlive the shell.
-      output_ = std::move(pipe->reader);
+      posix::set_non_blocking(pipe->reader.get());
+      output_.emplace(loop_, pipe->reader.release());
+      reason_.clear();
+      read_on();
     } else {
       trouble = started.error().message;
     }
@@ -77,20 +83,38 @@ void PreemptWatch::run() {
   }));
 }
 
+/// All of it, so that whoever writes much is not held up; its beginning is kept.
+void PreemptWatch::read_on() {
+  output_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                      life_.guard([this](const boost::system::error_code& error) {
+                        if (!error && output_ && read_some()) read_on();
+                      }));
+}
+
+/// False: there will be no more.
+bool PreemptWatch::read_some() {
+  std::array<char, kReadAtATime> buffer{};
+  for (;;) {
+    const auto got = posix::read_now(output_->native_handle(), buffer.data(), buffer.size());
+    if (got.size == 0) return !got.end;
+    const auto room = kLongestReason - std::min(kLongestReason, reason_.size());
+    reason_.append(buffer.data(), std::min(got.size, room));
+  }
+}
+
 void PreemptWatch::ended() {
+  kill();  // What it left behind is no worker's. Before we reap: until then the group is its own.
   const auto status = process_->reap();
   if (!status) return;
   patience_.cancel();
   process_.reset();
-  const auto output = std::exchange(output_, {});
+  (void)read_some();
+  output_.reset();
   if (!status->success() || has_notice_) return;
   has_notice_ = true;
   next_.cancel();
-  std::array<char, kLongestReason> buffer{};
-  const auto got = posix::read_now(output.get(), buffer.data(), buffer.size());
-  std::string reason(buffer.data(), got.size);
-  reason.resize(std::min(reason.find('\n'), reason.size()));
-  on_notice_(reason.empty() ? "--preempt-command" : reason);
+  reason_.resize(std::min(reason_.find('\n'), reason_.size()));
+  on_notice_(reason_.empty() ? "--preempt-command" : reason_);
 }
 
 void PreemptWatch::pause() {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 namespace muster::agent {
@@ -55,6 +56,8 @@ class PreemptWatch {
  private:
   void run();
   void run_later();
+  void read_on();
+  bool read_some();
   void kill();
 
   boost::asio::io_context& loop_;
@@ -64,7 +67,8 @@ class PreemptWatch {
   boost::asio::steady_timer next_;
   boost::asio::steady_timer patience_;
   std::optional<posix::Process> process_;
-  posix::Fd output_;
+  std::optional<boost::asio::posix::stream_descriptor> output_;
+  std::string reason_;
   bool is_paused_ = false;
   bool has_notice_ = false;
   std::string trouble_;  // As said last.

@@ -116,6 +116,7 @@ constexpr std::array kRows{
     row<&JobSettings::restart_backoff>("restart-backoff"),
     row<&JobSettings::store_on_server>("store-on-server"),
     row<&JobSettings::preempt_signal>("preempt-signal"),
+    row<&JobSettings::preempt_deadline>("preempt-deadline"),
 };
 
 }  // namespace

@@ -451,7 +451,8 @@ std::optional<ServerFrame> read(v1::ServerFrame& from, Reader& reader) {
     }
     case Kind::kWelcome:
       return ServerMessage(
-          Welcome{reader.name(from.mutable_welcome()->mutable_version(), "welcome.version")});
+          Welcome{reader.name(from.mutable_welcome()->mutable_version(), "welcome.version"),
+                  from.welcome().embedded()});
     case Kind::kRefusal: {
       Refusal refusal;
       refusal.message = reader.text(from.mutable_refusal()->mutable_message(), "refusal.message");

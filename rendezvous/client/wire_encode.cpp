@@ -382,6 +382,7 @@ struct ServerWriter {
 
   void operator()(const Welcome& welcome) const {
     out->mutable_welcome()->set_version(cut(welcome.version, kMaxName));
+    out->mutable_welcome()->set_embedded(welcome.embedded);
   }
   void operator()(const Refusal& refusal) const {
     out->mutable_refusal()->set_message(cut(refusal.message));

@@ -63,7 +63,7 @@ void Job::greet(TimePoint now, Greeting greeting) {
   if (const auto found = gone_.find(hello.incarnation); found != gone_.end()) {
     const bool nothing_left = !held.round || held.empty;
     if (found->second.for_good || !nothing_left) {
-      actions_.emplace_back(action::Send{link, Welcome{common_.version}});
+      actions_.emplace_back(action::Send{link, Welcome{common_.version, common_.embedded}});
       actions_.emplace_back(action::Send{link, Pong{hello.ping, true}});
       hello.held = held;
       // Of ranks that were given away.
@@ -101,7 +101,7 @@ void Job::greet(TimePoint now, Greeting greeting) {
   member->told.clear();
   member->repeats_leaving = member->departure && member->departure->signal != 0;
   note_server_address(*member);
-  send(*member, Welcome{common_.version});
+  send(*member, Welcome{common_.version, common_.embedded});
   send(*member, Pong{member->ping, false});
 
   learn(now, *member, held);
@@ -355,15 +355,20 @@ void Job::on(TimePoint now, Member& member, const Failed& report) {
     return;
   }
   if (!round_->add_failure(failure)) return;
+  const bool is_told = failure.detail.empty() || failure.cause == Cause::LostNode;
   note(action::Note::Level::Warn,
-       describe_failure(failure) + (failure.detail.empty() ? "" : ": " + failure.detail));
+       describe_failure(failure) + (is_told ? "" : ": " + failure.detail));
   if (!round_->stop()) stop_round(now, describe_failure(failure), Round::StoppedFor::Failure);
 }
 
 /// A worker ended so because it, or its peer, was asked to save or to leave.
 bool Job::was_asked_to_end(const Round::Place& place, const WorkerFailure& failure) const {
   if (round_->is_excused() && failure.cause == Cause::PeerLoss) return true;
-  if (!round_->stop()) return false;
+  if (!round_->stop()) {
+    // It ends anyway: what fails of itself does so again in the next one.
+    const auto* running = std::get_if<Running>(&phase_);
+    return running != nullptr && running->preparing && failure.cause == Cause::WorkerError;
+  }
   switch (round_->stopped_for()) {
     case Round::StoppedFor::Failure:
       return false;

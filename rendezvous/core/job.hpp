@@ -60,14 +60,13 @@ class Job {
     Epochs epochs;
     TimePoint recovery_ends;
     bool first_here = false;
+    bool embedded = false;
     std::uint64_t seed = 0;  ///< Of the next round's secret.
     std::string version;
   };
 
   /// Leavers within this are one event: the next round waits for it.
   static constexpr Duration kLeaveWindow = std::chrono::seconds(1);
-  /// After a notice that does not say how much is left.
-  static constexpr Duration kNoticePatience = std::chrono::seconds(30);
   static constexpr Duration kScaleUpFull = std::chrono::milliseconds(500);  ///< Max is reached.
   static constexpr Duration kScaleUpQuiet = std::chrono::seconds(5);
   /// For the verdict to be acknowledged; then for those dismissed to leave.
@@ -106,6 +105,8 @@ class Job {
   /// An agent is gone for good, by its farewell.
   void part(TimePoint now, const Incarnation& incarnation, const Farewell& farewell);
   void command(TimePoint now, CommandId id, const Command& command);
+  /// The server goes, and comes back no more: whoever attends is told to end.
+  void abandon(TimePoint now, const std::string& reason);
   /// The store that the server opened for it turned this address away.
   void turned_away(const std::string& address);
   void tick(TimePoint now);

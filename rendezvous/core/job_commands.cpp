@@ -114,7 +114,8 @@ Result<std::string> Job::carry_out(TimePoint now, const SetSizes& command) {
   if (auto stale = staleness(command.round)) return pass(std::move(*stale));
   if (const auto wrong = what_is_wrong_with(sizes))
     return fail(Errc::InvalidArgument, "set the sizes of job " + id_ + ": " + *wrong);
-  const auto text = "the job may have " + range_text(sizes) + " nodes";
+  const auto text =
+      "the job may have " + range_text(sizes) + (sizes.largest() == 1 ? " node" : " nodes");
   if (sizes == sizes_) return text + " already";
   sizes_ = sizes;
   sizes_by_hand_ = true;

@@ -79,6 +79,7 @@ void Job::depart(TimePoint now, Member& member, Departure departure, Duration le
     return;
   }
   if (round_->stop()) {  // One stop signal a round.
+    round_->excuse();    // Its workers may have been stopped before we heard of it.
     if (plain && !sizes_.legal(roster_.counts().candidates)) round_->count_no_failure_any_more();
     return;
   }
@@ -93,7 +94,7 @@ void Job::depart(TimePoint now, Member& member, Departure departure, Duration le
 /// All workers of the round are to save, before the node leaves.
 void Job::prepare(TimePoint now, const std::string& reason, Duration left) {
   auto& running = std::get<Running>(phase_);
-  const auto deadline = now + (left > Duration::zero() ? left : kNoticePatience);
+  const auto deadline = now + (left > Duration::zero() ? left : settings_.preempt_deadline);
   if (running.preparing && running.preparing->deadline <= deadline) return;
   running.preparing = Preparing{deadline, reason};
   round_->excuse();
@@ -261,6 +262,19 @@ Verdict Job::with_stuck(Verdict verdict) const {
                                          : "these processes could not be killed:";
   for (const int pid : stuck_pids_) verdict.summary += " " + std::to_string(pid);
   return verdict;
+}
+
+void Job::abandon(TimePoint now, const std::string& reason) {
+  if (verdict_) return;
+  Verdict verdict;
+  verdict.exit_code = kRequeue;
+  verdict.summary = "the node that hosts the rendezvous leaves: " + reason;
+  round_.reset();
+  recovery_.reset();
+  for (auto& [incarnation, member] : roster_.members())
+    roster_.change(member, [](Member& one) { one.holds.reset(); });
+  end(now, std::move(verdict));
+  advance(now);
 }
 
 void Job::end(TimePoint now, Verdict verdict) {

@@ -311,7 +311,9 @@ std::optional<TimePoint> Job::scale_up_at(const Running& running) const {
 
 TimePoint Job::join_deadline(const Gathering& gathering) const {
   const auto since = gathering.forming.since();
-  return (recovery_ ? std::max(since, common_.recovery_ends) : since) + settings_.join_timeout;
+  const bool is_first = common_.first_here && !(recovery_ && recovery_->any_told());
+  const bool recovers = settings_.lease > Duration::zero() && !is_first;
+  return (recovers ? std::max(since, common_.recovery_ends) : since) + settings_.join_timeout;
 }
 
 std::optional<TimePoint> Job::phase_deadline() const {

@@ -21,6 +21,7 @@ Rendezvous::Rendezvous(Settings settings)
   common_.first_here = settings_.first_here;
   common_.seed = settings_.seed;
   common_.version = settings_.version;
+  common_.embedded = settings_.only_job.has_value();
   for (auto& kept : std::exchange(settings_.kept, {})) {
     if (kept.ended.last_round) common_.epochs.hear(*kept.ended.last_round);
     archive_.keep(settings_.bound_at - kept.age, std::move(kept.ended));
@@ -192,7 +193,7 @@ void Rendezvous::wait(const Greeted& greeted, const std::string& why) {
             kOwnError});
     return;
   }
-  actions_.emplace_back(Send{greeted.link, Welcome{settings_.version}});
+  actions_.emplace_back(Send{greeted.link, Welcome{settings_.version, common_.embedded}});
   actions_.emplace_back(Send{greeted.link, Pong{greeted.hello.ping, false}});
   actions_.emplace_back(Send{greeted.link, Waiting{why}});
   actions_.emplace_back(
@@ -222,7 +223,7 @@ void Rendezvous::hear_waiting(LinkId link, const AgentMessage& message) {
 }
 
 void Rendezvous::tell_late(LinkId link, const Hello& hello, const Verdict& verdict) {
-  actions_.emplace_back(Send{link, Welcome{settings_.version}});
+  actions_.emplace_back(Send{link, Welcome{settings_.version, common_.embedded}});
   // What it may hold of the job was given away long ago.
   const bool holds = hello.held.round && !hello.held.empty;
   actions_.emplace_back(Send{link, Pong{hello.ping, holds}});
@@ -312,6 +313,17 @@ void Rendezvous::on(TimePoint now, const TurnedAway& turned_away) {
   const auto before = found->second.members();
   found->second.turned_away(turned_away.address);
   settle(now, found->first, before);
+}
+
+void Rendezvous::on(TimePoint now, const Ending& ending) {
+  std::vector<std::string> ids;
+  for (const auto& [id, job] : jobs_) ids.push_back(id);
+  for (const auto& id : ids) {
+    auto& job = jobs_.at(id);
+    const auto before = job.members();
+    job.abandon(now, ending.reason);
+    settle(now, id, before);
+  }
 }
 
 void Rendezvous::on(TimePoint now, const Ticked&) {

@@ -77,8 +77,11 @@ class Rendezvous {
     std::string job;
     std::string address;  ///< Numeric.
   };
+  struct Ending {  ///< This server goes, and none comes after it.
+    std::string reason;
+  };
   struct Ticked {};
-  using Event = std::variant<Greeted, Heard, Lost, Departed, Commanded, TurnedAway, Ticked>;
+  using Event = std::variant<Greeted, Heard, Lost, Departed, Commanded, TurnedAway, Ending, Ticked>;
 
   using Send = action::Send;
   using Acknowledge = action::Acknowledge;
@@ -117,6 +120,7 @@ class Rendezvous {
   void on(TimePoint now, const Departed& departed);
   void on(TimePoint now, const Commanded& commanded);
   void on(TimePoint now, const TurnedAway& turned_away);
+  void on(TimePoint now, const Ending& ending);
   void on(TimePoint now, const Ticked& ticked);
 
   [[nodiscard]] std::optional<Refusal> refusal(const Hello& hello) const;

@@ -18,6 +18,8 @@ std::optional<std::string> what_is_wrong(const Sizes& sizes) {
   if (sizes.min == 0 || sizes.step == 0)
     return "a job has at least one node, and its sizes a step of at least 1: got " + min + ":" +
            max + ":" + step;
+  if (sizes.max > kMostNodes)
+    return "a job has at most " + std::to_string(kMostNodes) + " nodes: got " + max;
   if (sizes.min > sizes.max) return "the minimum of " + min + " is above the maximum of " + max;
   if (sizes.smallest() > sizes.max)
     return "no multiple of " + step + " lies from " + min + " to " + max;

@@ -8,6 +8,9 @@
 
 namespace muster::rendezvous {
 
+/// Nodes of a job at most; more are refused.
+constexpr std::uint32_t kMostNodes = 20'000;
+
 /// How many nodes a round may have: the multiples of `step` from `min` to `max`. Those that are
 /// something wrong with (what_is_wrong) have no legal size.
 struct Sizes {

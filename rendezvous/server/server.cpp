@@ -34,6 +34,10 @@ void Server::command(std::string job, Command command,
   loop_->command(std::move(job), std::move(command), std::move(done));
 }
 
+void Server::abandon(const std::string& reason) { loop_->abandon(reason); }
+
+std::size_t Server::job_count() const { return loop_->job_count(); }
+
 std::vector<JobView> Server::jobs() const { return loop_->jobs(); }
 
 std::optional<JobView> Server::job(const std::string& id) const { return loop_->job(id); }

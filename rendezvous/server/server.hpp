@@ -72,6 +72,10 @@ class Server {
   /// Cancelled after `stop`.
   void command(std::string job, Command command, std::function<void(Result<std::string>)> done);
 
+  /// This server goes, and none comes after it: whoever attends a job is told to end.
+  void abandon(const std::string& reason);
+
+  [[nodiscard]] std::size_t job_count() const;  ///< That have not ended.
   [[nodiscard]] std::vector<JobView> jobs() const;
   [[nodiscard]] std::optional<JobView> job(const std::string& id) const;
   /// All that is remembered of the newest job of this id that has ended, for a server after this

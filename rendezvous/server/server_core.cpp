@@ -147,6 +147,13 @@ void Server::Loop::arm_core_timer() {
   });
 }
 
+void Server::Loop::abandon(const std::string& reason) {
+  if (is_stopped_) return;
+  const auto self = shared_from_this();
+  feed(Rendezvous::Ending{reason});
+  if (!is_pumping_) finish_turn();
+}
+
 void Server::Loop::command(std::string job, Command command,
                            std::function<void(Result<std::string>)> done) {
   if (is_stopped_) return done(fail(Errc::Cancelled, "the server is stopping"));

@@ -48,6 +48,8 @@ class Server::Loop : public std::enable_shared_from_this<Loop> {
   void stop();
 
   [[nodiscard]] Endpoint endpoint() const { return endpoint_; }
+  void abandon(const std::string& reason);
+  [[nodiscard]] std::size_t job_count() const { return core_.job_count(); }
   [[nodiscard]] std::vector<JobView> jobs() const;
   [[nodiscard]] std::optional<JobView> job(const std::string& id) const;
   [[nodiscard]] std::optional<Archive::Ended> ended(const std::string& id) const;

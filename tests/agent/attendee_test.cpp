@@ -583,6 +583,44 @@ TEST_CASE("a node that is preempted or drained is worth a requeue", "[agent][att
   CHECK(sim.left->exit_code == 75);
 }
 
+TEST_CASE("who ends the launcher while no server hears of it need not wait for one",
+          "[agent][attendee]") {
+  AttendeeSim sim;
+  sim.join();
+  sim.order(sim.assignment(1));
+  const bool half_open = GENERATE(true, false);
+  if (half_open) {
+    sim.report(Leaving{SIGINT});
+    CHECK(sim.orders.size() == 1);  // It may yet be heard.
+    sim.advance(6s);
+  } else {
+    sim.drop(sim.voice);
+    sim.report(Leaving{SIGINT});
+  }
+  REQUIRE(sim.orders.size() == 2);
+  const auto& stop = std::get<Stop>(sim.orders[1]);
+  CHECK(stop.round == RoundId{1, 1});
+  CHECK(stop.signal == SIGINT);
+  sim.report(Stopped{{1, 1}});
+  sim.report(Empty{{1, 1}, {}, {}});
+  sim.advance(6s);
+  REQUIRE(sim.left);
+  CHECK(sim.left->exit_code == 128 + SIGINT);
+}
+
+TEST_CASE("a server that goes with its node is waited for a minute beyond the lease",
+          "[agent][attendee]") {
+  AttendeeSim sim;
+  sim.join();
+  sim.hear(Welcome{"1", true});
+  sim.drop(sim.voice);
+  sim.advance(72s);
+  CHECK_FALSE(sim.left);
+  sim.advance(2s);
+  REQUIRE(sim.left);
+  CHECK(sim.left->exit_code == 75);
+}
+
 TEST_CASE("a refusal ends the agent with its code and message", "[agent][attendee]") {
   AttendeeSim sim;
   sim.connect(sim.dialled[0]);
@@ -717,6 +755,7 @@ TEST_CASE("a server that was lost and came back is said once each", "[agent][att
   sim.advance(1s);
   sim.join();
   CHECK(sim.said ==
-        std::vector<std::string>{"lost the rendezvous server at head:29400: reset; dialling again",
-                                 "the rendezvous server at head:29400 answers again"});
+        std::vector<std::string>{
+            "lost the rendezvous server at head:29400: reset; dialling again, for 72 s at most",
+            "the rendezvous server at head:29400 answers again"});
 }

@@ -31,9 +31,11 @@ class GroupSim {
   void stop(std::uint64_t number, int signal = SIGTERM) {
     feed(Group::StopOrdered{{.round = {1, number}, .signal = signal, .reason = "test"}});
   }
-  void exit(std::uint32_t index, ExitStatus status) {
+  void exit(std::uint32_t index, ExitStatus status, Cause cause = Cause::WorkerError) {
     alive.erase(index);
-    feed(Group::Exited{index, status, {}});
+    WorkerFailure evidence;
+    evidence.cause = cause;
+    feed(Group::Exited{index, status, evidence});
     if (alive.empty() && orphans == 0) feed(Group::TreeEmptied{});
   }
   void advance(Duration by) {
@@ -324,12 +326,23 @@ TEST_CASE("a worker that saved and left has neither failed nor finished", "[agen
   CHECK(sim.reports == Reports{"started", "empty"});
 }
 
-TEST_CASE("a worker that fails while it should save has failed", "[agent][group]") {
+TEST_CASE("a worker that is killed by the system while it should save has failed",
+          "[agent][group]") {
   GroupSim sim(1, 30s, SIGUSR1);
   sim.assign(1);
   sim.feed(Group::PrepareOrdered{{{1, 1}, "drained", 30s}});
-  sim.exit(0, {.code = 1});
+  sim.exit(0, {.signal = SIGKILL}, Cause::OutOfMemory);
   CHECK(sim.reports == Reports{"started", "failed 0"});
+}
+
+TEST_CASE("how a worker leaves that was asked to save is its own affair", "[agent][group]") {
+  GroupSim sim(2, 30s, SIGUSR1);
+  sim.assign(1);
+  sim.feed(Group::PrepareOrdered{{{1, 1}, "drained", 30s}});
+  sim.exit(0, {.code = 1});
+  sim.exit(1, {.code = 1}, Cause::PeerLoss);
+  CHECK(sim.reports == Reports{"started"});
+  CHECK(sim.saving == std::vector<std::uint32_t>{2, 1, 0});
 }
 
 TEST_CASE("without a signal that asks the workers to save nobody waits for that",

@@ -24,6 +24,7 @@ void World::bind_server() {
   Rendezvous::Settings settings;
   settings.max_lease = max_lease_;
   settings.first_here = first && chance_.one_in(2);
+  if (embedded_) settings.only_job = "j";
   settings.bound_at = clock.read(now());
   settings.epoch_bits = static_cast<std::uint32_t>(chance_());
   settings.seed = chance_();

@@ -104,7 +104,7 @@ inline auto fields(const Pong& x) {
   const auto& [a, b] = x;
   return std::tie(a, b);
 }
-inline auto fields(const Welcome& x) { return std::tie(x.version); }
+inline auto fields(const Welcome& x) { return std::tie(x.version, x.embedded); }
 inline auto fields(const Refusal& x) {
   const auto& [a, b] = x;
   return std::tie(a, b);

@@ -79,6 +79,7 @@ JobSettings SampleFrames::settings() {
   result.restart_backoff = duration();
   result.store_on_server = coin();
   result.preempt_signal = static_cast<std::uint32_t>(number(64));
+  result.preempt_deadline = duration();
   for (auto count = number(5); count > 0; --count) result.others["x" + bytes(0, 20)] = name();
   return result;
 }
@@ -246,7 +247,7 @@ std::vector<std::pair<std::string, ServerFrame>> SampleFrames::server() {
   };
   Challenge challenge{name(), bytes(kMinNonce, kMaxNonce), coin(), name()};
   frames.emplace_back("challenge", std::move(challenge));
-  frames.emplace_back("welcome", ServerMessage(Welcome{name()}));
+  frames.emplace_back("welcome", ServerMessage(Welcome{name(), coin()}));
   frames.emplace_back("refusal", ServerMessage(Refusal{text(), static_cast<int>(number(255))}));
   frames.emplace_back("parting_seen", PartingSeen{});
   frames.emplace_back("pong", ServerMessage(Pong{number(UINT64_MAX), coin()}));

@@ -597,6 +597,46 @@ TEST_CASE("a second node of a job that can have one is told whose it is", "[rend
   CHECK(sim["b"].refusal->message.find("one node only, and that is node a") != std::string::npos);
 }
 
+TEST_CASE("a server that goes for good ends its jobs, and says that another try is worth it",
+          "[rendezvous][job]") {
+  Sim sim(nodes(1, 2));
+  running(sim, {"a", "b"});
+  sim.farewell("a", "left");
+  sim.feed(Rendezvous::Ending{"its launcher ends"});
+  REQUIRE(sim["b"].verdict);
+  CHECK(sim["b"].verdict->exit_code == 75);
+  CHECK(sim["b"].verdict->summary ==
+        "the node that hosts the rendezvous leaves: its launcher ends");
+  CHECK(sim["b"].dismissed);
+  CHECK(sim.view().phase == "failed");
+}
+
+TEST_CASE("a drained node's workers have the time that the job says", "[rendezvous][job]") {
+  auto settings = nodes(1, 2);
+  settings.preempt_deadline = 3s;
+  Sim sim(settings);
+  running(sim, {"a", "b"});
+  REQUIRE(sim.command(DrainNode{"b", {}}));
+  CHECK(sim["a"].prepares.at(0).left <= 5s);  // From the last ping on.
+  sim.advance(3s);
+  CHECK(sim["b"].stops.size() == 1);
+}
+
+TEST_CASE("the first at its endpoint waits join_timeout, no recovery more", "[rendezvous][job]") {
+  auto settings = nodes(2, 2);
+  settings.join_timeout = 20s;
+  Rendezvous::Settings server;
+  server.max_lease = 10s;
+  Sim sim(settings, server);
+  const bool first_here = GENERATE(true, false);
+  sim.restart_server(0s, first_here);
+  sim.join("a");
+  sim.advance(20s);
+  CHECK(sim["a"].verdict.has_value() == first_here);
+  sim.advance(13s);
+  CHECK(sim["a"].verdict);
+}
+
 // --- Commands. ---
 
 TEST_CASE("a drained node leaves, free of charge, and is not taken again",
