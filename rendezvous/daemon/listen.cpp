@@ -14,7 +14,9 @@ Result<posix::Fd> listen_at(const std::optional<Endpoint>& listen) {
   if (wanted.host.empty()) {
     auto both = Server::listen({.host = "::", .port = wanted.port});
     // A port that is taken is InvalidArgument; a kernel without IPv6 is not.
-    if (both || both.error().code == Errc::InvalidArgument) return both;
+    if (!both && both.error().code == Errc::InvalidArgument)
+      return pass(posix::naming_holder(both.error(), wanted.port));
+    if (both) return both;
     return Server::listen({.host = "0.0.0.0", .port = wanted.port});
   }
   const auto addresses = posix::resolve(wanted);
@@ -30,7 +32,9 @@ Result<posix::Fd> listen_at_first(std::span<const Endpoint> endpoints) {
     listener = Server::listen(endpoint);
     // Where any other port could be had, the address is ours and this port is taken: perhaps by
     // another musterd, whose nodes and ours would miss each other.
-    if (listener || posix::bind_tcp({.host = endpoint.host, .port = 0})) break;
+    if (listener) return listener;
+    if (posix::bind_tcp({.host = endpoint.host, .port = 0}))
+      return pass(posix::naming_holder(listener.error(), endpoint.port));
   }
   return listener;
 }

@@ -43,8 +43,8 @@ class Server {
 
   /// A socket that listens there. Only who has it may call itself the endpoint's server: several
   /// processes may bind one port at a time, and all but one of them then fail to listen. What
-  /// connects before `start` waits in the kernel. Errors: posix::bind_tcp's; a port that is taken
-  /// is InvalidArgument, with its holder.
+  /// connects before `start` waits in the kernel. Errors: posix::take_port's; a port that is taken
+  /// is InvalidArgument, and its holder is not looked for: most of those that try join it.
   static Result<posix::Fd> listen(const Endpoint& endpoint);
 
   /// `logger` outlives the server. The handlers below are set before the loop runs on.

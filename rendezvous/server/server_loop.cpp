@@ -15,11 +15,8 @@ constexpr int kBatchesPerTurn = 4;
 }  // namespace
 
 Result<posix::Fd> Server::listen(const Endpoint& endpoint) {
-  auto listener = posix::bind_tcp(endpoint);
-  if (!listener) return listener;
-  posix::tune_for_requests(listener->get(), kKeepalive);  // What it accepts inherits that.
-  if (auto listening = posix::listen_on(listener->get()); !listening)
-    return pass(std::move(listening.error()));
+  auto listener = posix::take_port(endpoint, posix::Hold::Listening);
+  if (listener) posix::tune_for_requests(listener->get(), kKeepalive);  // As what it accepts.
   return listener;
 }
 

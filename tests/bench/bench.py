@@ -2,6 +2,7 @@
 """Measures Muster beside its peers, writes the raw samples and docs/benchmarks.md.
 
     bench.py --build build/release           all of it: a quarter of an hour, on a machine that rests
+    bench.py --build build/release --only nodes   one third; the samples of the others stay
     bench.py --build build/release --quick   seconds: does the harness work? No peers, no page
     bench.py --report-only                   writes the page again, from the samples there
 """
@@ -81,6 +82,8 @@ def main():
     else:
         keep_names_local()
         document = measure(options)
+        if options.only:
+            document = report.with_earlier(folder, document, options.only)
         report.save(folder, document)
     for verdict in report.write(folder, document):
         word = {True: "met   ", False: "MISSED", None: "-     "}[verdict.met]

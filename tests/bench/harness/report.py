@@ -26,6 +26,10 @@ MACHINE = """\
 Machine: {cpu}, {cores} cores ({kind}{memory_gib} GiB), Linux {kernel}, {system}, {compiler}.
 {build_type} build of {commit}, {date}; load average before the run: {load_before}{priority}."""
 
+PARTS = {"store": ("load", "crowd"), "launch": ("start", "restart", "memory", "print"),
+         "nodes": ("meet", "restart across", "change", "swarm")}
+EARLIER = "The figures of {part} are of an earlier run: {build_type} build of {commit}, {date}; load average {load_before}."
+
 WORDS = {True: "met", False: "**MISSED**", None: budgets.NOT_MEASURED}
 
 
@@ -39,6 +43,17 @@ def save(folder, document):
     target.write_text(f'{head},\n "samples": [\n{samples}\n]}}\n', encoding="utf-8")
 
 
+def with_earlier(folder, document, third):
+    """The document of one third, with the other thirds' samples that are there, and of which run those are."""
+    if not (folder / "benchmarks/samples.json").exists():
+        return document
+    before = load(folder)
+    kept = [sample for sample in before["samples"] if sample["part"] not in PARTS[third]]
+    runs = {other: before.get("earlier", {}).get(other, before["machine"]) for other in PARTS if other != third
+            and any(sample["part"] in PARTS[other] for sample in kept)}
+    return document | {"earlier": runs, "samples": kept + document["samples"]}
+
+
 def load(folder):
     return json.loads((folder / "benchmarks/samples.json").read_text(encoding="utf-8"))
 
@@ -49,7 +64,7 @@ def write(folder, document):
     verdicts = budgets.verdicts(samples)
     notes = _notes(folder / "benchmarks/notes.md")
     parts = [
-        _introduction(document["machine"]),
+        _introduction(document["machine"], document.get("earlier", {})),
         _failures(document["failures"]),
         _budgets(verdicts),
         _explanations(verdicts, notes),
@@ -61,12 +76,14 @@ def write(folder, document):
     return verdicts
 
 
-def _introduction(machine):
+def _introduction(machine, earlier):
     kind = "virtual machine, " if machine["virtual"] else ""
     names = machine["names"]
     priority = ", kept out by real-time priority" if machine["realtime"] else ""
+    runs = [MACHINE.format(kind=kind, priority=priority, **machine),
+            *(EARLIER.format(part=part, **run) for part, run in earlier.items())]
     return INTRODUCTION.format(
-        machine=MACHINE.format(kind=kind, priority=priority, **machine),
+        machine="\n".join(runs),
         names="from /etc/hosts only" if names == "files" else names)
 
 
