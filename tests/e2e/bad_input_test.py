@@ -9,7 +9,7 @@ import struct
 import subprocess
 import unittest
 
-from job import JobTest, PATIENCE, needs_root, processes_marked, wait_for
+from job import JobTest, PATIENCE, SANITIZED, needs_root, processes_marked, wait_for
 
 MIB = 1024 * 1024
 
@@ -166,15 +166,17 @@ class Limits(JobTest):
         self.assertIn("1 of 1 used", err)  # Some had started: the limit may have been somebody else's for a moment.
 
     def test_too_few_descriptors_are_named_wherever_they_run_out(self):
-        for limit in range(4, 64):
+        # What UndefinedBehaviorSanitizer asks the kernel takes a descriptor, which it then misses.
+        for limit in range(40 if SANITIZED else 4, 64):
             code, _, err = self.run_job("/bin/true", wrap=["prlimit", f"--nofile={limit}:{limit}"])
             if code == 0:
                 break
             self.assertEqual(code, 1, err)
             self.assertIn(f"the limit on open files (ulimit -n) is {limit}", err)
             self.assertNotIn("killed by", err)
-        self.assertLess(limit, 32)  # So few are enough for one worker.
-        self.assertGreater(limit, 12)
+        if not SANITIZED:
+            self.assertLess(limit, 32)  # So few are enough for one worker.
+            self.assertGreater(limit, 12)
 
     def test_an_out_of_memory_kill_is_told_from_any_other(self):
         self.script("""import os, time
@@ -198,7 +200,7 @@ time.sleep(1000)
         hoard = "x = []\nwhile True: x.append(bytearray(1 << 20))"
         if not os.access("/dev/kmsg", os.R_OK):
             self.skipTest("without the kernel's log the counter is all there is")
-        with cgroup("memory", 200 * MIB) as folder:
+        with cgroup("memory", (500 if SANITIZED else 200) * MIB) as folder:
             job = self.start("worker.sh", wrap=inside(folder))
             wait_for(lambda: (self.folder / "ready").exists(), "the worker to start")
             subprocess.run([*inside(folder), "/usr/bin/python3", "-c", hoard], env=self.environment, check=False,

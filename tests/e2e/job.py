@@ -4,6 +4,7 @@ import fcntl
 import os
 import pathlib
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -16,6 +17,8 @@ import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build/dev"))
+# Built with sanitizers, which need descriptors and memory of their own.
+SANITIZED = bool(re.search(r"^MUSTER_SANITIZE:\w+=(?!OFF$).+$", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE))
 MUSTER = BUILD / "launcher/muster"
 STORE_SERVER = BUILD / "tests/tools/store_server"
 
