@@ -16,12 +16,14 @@
 #include "rendezvous/store_client/store_client.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <poll.h>
 #include <set>
 #include <string>
@@ -34,6 +36,7 @@
 
 using muster::store_client::Store;
 using muster::store_client::StoreClient;
+using std::chrono::steady_clock;
 
 namespace {
 
@@ -130,6 +133,7 @@ int stay(const std::string& rank) {
   ::sigprocmask(SIG_BLOCK, &taken, nullptr);
   const int signals = ::signalfd(-1, &taken, SFD_CLOEXEC);
   const std::string own = orders + "/" + job_name() + "." + rank;
+  std::optional<steady_clock::time_point> ends;  // After a SIGTERM: the grace that it takes.
   while (true) {
     if (::access((orders + "/end").c_str(), F_OK) == 0) return 0;
     if (std::FILE* order = std::fopen(own.c_str(), "r")) {
@@ -139,16 +143,20 @@ int stay(const std::string& rank) {
       ::unlink(own.c_str());
       return code;
     }
+    int left = -1;
+    if (ends) {
+      const auto time = std::chrono::ceil<std::chrono::milliseconds>(*ends - steady_clock::now());
+      if (time.count() <= 0) return 0;
+      left = static_cast<int>(time.count());
+    }
     pollfd watched[2] = {{watch, POLLIN, 0}, {signals, POLLIN, 0}};
-    ::poll(watched, 2, -1);
+    ::poll(watched, 2, left);
     if (watched[1].revents != 0) {
       signalfd_siginfo signal{};
       if (::read(signals, &signal, sizeof signal) != sizeof signal) return 1;
       say("signal" + std::to_string(signal.ssi_signo));
-      if (signal.ssi_signo == SIGTERM) {
-        ::usleep(static_cast<useconds_t>(std::stoi(grace)) * 1000);
-        return 0;
-      }
+      if (signal.ssi_signo == SIGTERM && !ends)
+        ends = steady_clock::now() + std::chrono::milliseconds(std::stoi(grace));
     }
     char events[4096];
     while (::read(watch, events, sizeof events) > 0) {

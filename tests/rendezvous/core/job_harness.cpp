@@ -8,6 +8,31 @@
 
 namespace muster::rendezvous::test {
 
+JobSettings nodes(std::uint32_t min, std::uint32_t max, std::uint32_t restarts) {
+  JobSettings settings;
+  settings.min_nodes = min;
+  settings.max_nodes = max;
+  settings.max_restarts = restarts;
+  return settings;
+}
+
+Rendezvous::Settings short_recovery() {
+  Rendezvous::Settings settings;
+  settings.max_lease = std::chrono::seconds(10);
+  return settings;
+}
+
+Sim& running(Sim& sim, const std::vector<std::string>& names) {
+  for (const auto& name : names) sim.join(name);
+  sim.advance(std::chrono::seconds(61));
+  return sim;
+}
+
+void back(Sim& sim, const std::string& name) {
+  sim.greet(name);
+  sim.ping(name);
+}
+
 Sim::Sim(JobSettings given, Rendezvous::Settings server)
     : settings(std::move(given)), server_(std::move(server)) {
   // Long ago, unless the test is about recovery: the server knows that no round runs.

@@ -12,6 +12,11 @@
 
 namespace muster::rendezvous::test {
 
+[[nodiscard]] JobSettings nodes(std::uint32_t min, std::uint32_t max, std::uint32_t restarts = 0);
+
+/// The longest lease that the server admits is 10 s: recovery lasts 12.5 s.
+[[nodiscard]] Rendezvous::Settings short_recovery();
+
 /// A scripted agent: what it was told, and what it holds. It obeys at once unless told to be slow.
 struct Agent {
   Hello hello;
@@ -105,5 +110,11 @@ class Sim {
   bool feeding_ = false;
   std::vector<Rendezvous::Action> all_;
 };
+
+/// Makes it a running job of these nodes, none on probation any more.
+Sim& running(Sim& sim, const std::vector<std::string>& names);
+
+/// Who comes back pings at once, as it must.
+void back(Sim& sim, const std::string& name);
 
 }  // namespace muster::rendezvous::test

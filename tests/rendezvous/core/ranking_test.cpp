@@ -11,6 +11,7 @@
 using namespace muster;
 using namespace muster::rendezvous;
 using namespace std::chrono_literals;
+using test::nodes;
 using test::Sim;
 
 namespace {
@@ -32,13 +33,6 @@ std::string order(const std::vector<Contender>& contenders,
   for (const auto index : rank_nodes(contenders, places).order)
     names += contenders[index].incarnation.value;
   return names;
-}
-
-JobSettings nodes(std::uint32_t min, std::uint32_t max) {
-  JobSettings settings;
-  settings.min_nodes = min;
-  settings.max_nodes = max;
-  return settings;
 }
 
 }  // namespace

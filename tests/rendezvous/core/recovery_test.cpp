@@ -7,41 +7,14 @@
 using namespace muster;
 using namespace muster::rendezvous;
 using namespace std::chrono_literals;
+using test::back;
+using test::nodes;
+using test::running;
+using test::short_recovery;
 using test::Sim;
 
-namespace {
-
-JobSettings nodes(std::uint32_t min, std::uint32_t max, std::uint32_t restarts = 0) {
-  JobSettings settings;
-  settings.min_nodes = min;
-  settings.max_nodes = max;
-  settings.max_restarts = restarts;
-  return settings;
-}
-
-/// The longest lease that the server admits is 10 s: recovery lasts 12.5 s.
-Rendezvous::Settings server() {
-  Rendezvous::Settings settings;
-  settings.max_lease = 10s;
-  return settings;
-}
-
-Sim& running(Sim& sim, const std::vector<std::string>& names) {
-  for (const auto& name : names) sim.join(name);
-  sim.advance(61s);
-  return sim;
-}
-
-/// Who comes back pings at once, as it must.
-void back(Sim& sim, const std::string& name) {
-  sim.greet(name);
-  sim.ping(name);
-}
-
-}  // namespace
-
 TEST_CASE("a running round is not disturbed by the server's restart", "[rendezvous][recovery]") {
-  Sim sim(nodes(2, 2), server());
+  Sim sim(nodes(2, 2), short_recovery());
   running(sim, {"a", "b"});
   const auto round = sim["a"].round();
   sim.restart_server(3s);
@@ -60,7 +33,7 @@ TEST_CASE("a running round is not disturbed by the server's restart", "[rendezvo
 
 TEST_CASE("newcomers that dial first start no second round beside the running one",
           "[rendezvous][recovery]") {
-  Sim sim(nodes(1, 2), server());
+  Sim sim(nodes(1, 2), short_recovery());
   running(sim, {"a", "b"});
   sim.restart_server();
   for (auto name : {"a", "b"}) sim.freeze(name);
@@ -88,7 +61,7 @@ TEST_CASE("newcomers that dial first start no second round beside the running on
 
 TEST_CASE("recovery is counted from the bind, by the longest lease that the server admits",
           "[rendezvous][recovery]") {
-  auto settings = server();
+  auto settings = short_recovery();
   settings.max_lease = 60s;
   settings.bound_at = TimePoint{} + 1ms;
   Sim sim(nodes(1, 1), settings);
@@ -101,7 +74,7 @@ TEST_CASE("recovery is counted from the bind, by the longest lease that the serv
 
 TEST_CASE("a failure that the old server did not live to hear of is charged by the new one",
           "[rendezvous][recovery]") {
-  Sim sim(nodes(2, 2, 1), server());
+  Sim sim(nodes(2, 2, 1), short_recovery());
   running(sim, {"a", "b"});
   const auto old = sim["a"].round();
   sim.restart_server();
@@ -118,7 +91,7 @@ TEST_CASE("a failure that the old server did not live to hear of is charged by t
 
 TEST_CASE("the next round forms early when every member is back with its lease unbroken",
           "[rendezvous][recovery]") {
-  Sim sim(nodes(1, 3), server());
+  Sim sim(nodes(1, 3), short_recovery());
   running(sim, {"a", "b", "c"});
   sim["c"].alive = false;  // Which nobody knows yet.
   sim.restart_server();
@@ -137,7 +110,7 @@ TEST_CASE("the next round forms early when every member is back with its lease u
 
 TEST_CASE("a lease that was broken since the Assignment waits for recovery's end",
           "[rendezvous][recovery]") {
-  Sim sim(nodes(1, 2), server());
+  Sim sim(nodes(1, 2), short_recovery());
   running(sim, {"a", "b"});
   sim.restart_server();
   back(sim, "a");
@@ -153,7 +126,7 @@ TEST_CASE("a lease that was broken since the Assignment waits for recovery's end
 
 TEST_CASE("where all had said empty a later round may run: recovery is waited out",
           "[rendezvous][recovery]") {
-  Sim sim(nodes(1, 2), server());
+  Sim sim(nodes(1, 2), short_recovery());
   running(sim, {"a", "b"});
   sim.restart_server();
   for (auto name : {"a", "b"}) {
@@ -168,7 +141,7 @@ TEST_CASE("where all had said empty a later round may run: recovery is waited ou
 
 TEST_CASE("a round that somebody was only told the end of is not the highest one's death",
           "[rendezvous][recovery]") {
-  Sim sim(nodes(1, 2), server());
+  Sim sim(nodes(1, 2), short_recovery());
   running(sim, {"a", "b"});
   sim.restart_server();
   sim["a"].hello.held.highest.number += 1;  // A Stop of a later round came to it.
@@ -180,7 +153,7 @@ TEST_CASE("a round that somebody was only told the end of is not the highest one
 }
 
 TEST_CASE("holders of a lower round are stopped, the highest goes on", "[rendezvous][recovery]") {
-  Sim sim(nodes(1, 3), server());
+  Sim sim(nodes(1, 3), short_recovery());
   running(sim, {"a", "b", "c"});
   sim["c"].slow = true;
   auto stale = sim["c"].hello;
@@ -208,7 +181,7 @@ TEST_CASE("holders of a lower round are stopped, the highest goes on", "[rendezv
 
 TEST_CASE("members that have not come back by the end of recovery are lost",
           "[rendezvous][recovery]") {
-  Sim sim(nodes(1, 3), server());
+  Sim sim(nodes(1, 3), short_recovery());
   running(sim, {"a", "b", "c"});
   sim.restart_server();
   sim.freeze("c");
@@ -224,7 +197,7 @@ TEST_CASE("members that have not come back by the end of recovery are lost",
 
 TEST_CASE("the first server at its endpoint need not recover when max is there",
           "[rendezvous][recovery]") {
-  auto settings = server();
+  auto settings = short_recovery();
   settings.first_here = true;
   settings.bound_at = TimePoint{} + 1ms;
   Sim sim(nodes(1, 2), settings);
@@ -243,7 +216,7 @@ TEST_CASE("the first server at its endpoint need not recover when max is there",
 }
 
 TEST_CASE("rounds of a new server are above any heard of", "[rendezvous][recovery]") {
-  auto settings = server();
+  auto settings = short_recovery();
   Sim sim(nodes(1, 1), settings);
   sim.add("a").hello.held.highest = {(77ULL << 32U) | 0xFFFFFFFFU, 12};
   sim.greet("a");
@@ -252,7 +225,7 @@ TEST_CASE("rounds of a new server are above any heard of", "[rendezvous][recover
 }
 
 TEST_CASE("a farewell counts also where the Hello is unknown", "[rendezvous][recovery]") {
-  Sim sim(nodes(1, 2), server());
+  Sim sim(nodes(1, 2), short_recovery());
   running(sim, {"a", "b"});
   sim.restart_server();
   sim["a"].slow = true;
@@ -273,7 +246,7 @@ TEST_CASE("a farewell counts also where the Hello is unknown", "[rendezvous][rec
 }
 
 TEST_CASE("the verdict survives the server: who knows it tells it", "[rendezvous][recovery]") {
-  Sim sim(nodes(2, 2), server());
+  Sim sim(nodes(2, 2), short_recovery());
   running(sim, {"a", "b"});
   sim["b"].slow = true;
   sim.succeed("b");
@@ -296,7 +269,7 @@ TEST_CASE("the verdict survives the server: who knows it tells it", "[rendezvous
 
 TEST_CASE("what was set by hand, and who is excluded, survives the server",
           "[rendezvous][recovery]") {
-  Sim sim(nodes(1, 3, 5), server());
+  Sim sim(nodes(1, 3, 5), short_recovery());
   sim.join("a");
   sim.join("b");
   sim.advance(2s);
@@ -312,7 +285,7 @@ TEST_CASE("what was set by hand, and who is excluded, survives the server",
 }
 
 TEST_CASE("the master's word is passed on by the new server", "[rendezvous][recovery]") {
-  Sim sim(nodes(2, 2), server());
+  Sim sim(nodes(2, 2), short_recovery());
   for (auto name : {"a", "b"}) {
     sim.add(name).slow = true;
     sim.greet(name);

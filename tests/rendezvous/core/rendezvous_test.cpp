@@ -11,18 +11,8 @@
 using namespace muster;
 using namespace muster::rendezvous;
 using namespace std::chrono_literals;
+using test::nodes;
 using test::Sim;
-
-namespace {
-
-JobSettings nodes(std::uint32_t min, std::uint32_t max) {
-  JobSettings settings;
-  settings.min_nodes = min;
-  settings.max_nodes = max;
-  return settings;
-}
-
-}  // namespace
 
 TEST_CASE("a node of another launch is refused, both tags named", "[rendezvous][launch]") {
   Sim sim(nodes(2, 2));

@@ -10,36 +10,11 @@
 using namespace muster;
 using namespace muster::rendezvous;
 using namespace std::chrono_literals;
+using test::back;
+using test::nodes;
+using test::running;
+using test::short_recovery;
 using test::Sim;
-
-namespace {
-
-JobSettings nodes(std::uint32_t min, std::uint32_t max, std::uint32_t restarts = 0) {
-  JobSettings settings;
-  settings.min_nodes = min;
-  settings.max_nodes = max;
-  settings.max_restarts = restarts;
-  return settings;
-}
-
-Rendezvous::Settings server() {
-  Rendezvous::Settings settings;
-  settings.max_lease = 10s;
-  return settings;
-}
-
-void running(Sim& sim, const std::vector<std::string>& names) {
-  for (const auto& name : names) sim.join(name);
-  sim.advance(61s);
-}
-
-/// Who comes back pings at once, as it must.
-void back(Sim& sim, const std::string& name) {
-  sim.greet(name);
-  sim.ping(name);
-}
-
-}  // namespace
 
 TEST_CASE("a node that missed its leave is told it again", "[rendezvous][again]") {
   Sim sim(nodes(1, 3));
@@ -122,7 +97,7 @@ TEST_CASE("a node that was silent when the round formed is taken in when it is h
 
 TEST_CASE("who came to a new server before the running round did is taken in after recovery",
           "[rendezvous][again]") {
-  Sim sim(nodes(1, 2), server());
+  Sim sim(nodes(1, 2), short_recovery());
   running(sim, {"a"});
   sim.restart_server();
   sim.join("c");
@@ -133,7 +108,7 @@ TEST_CASE("who came to a new server before the running round did is taken in aft
 }
 
 TEST_CASE("a drained node stays drained over a restart of the server", "[rendezvous][again]") {
-  Sim sim(nodes(1, 2), server());
+  Sim sim(nodes(1, 2), short_recovery());
   running(sim, {"a", "b"});
   REQUIRE(sim.command(DrainNode{"b", {}}));  // All workers save.
   sim.restart_server();
@@ -147,7 +122,7 @@ TEST_CASE("a drained node stays drained over a restart of the server", "[rendezv
 }
 
 TEST_CASE("sizes that were set while a round ran survive the server", "[rendezvous][again]") {
-  Sim sim(nodes(1, 2), server());
+  Sim sim(nodes(1, 2), short_recovery());
   running(sim, {"a", "b"});
   REQUIRE(sim.command(SetSizes{1, 4}));
   CHECK(sim["a"].assignments.size() == 1);
@@ -160,7 +135,7 @@ TEST_CASE("sizes that were set while a round ran survive the server", "[rendezvo
 
 TEST_CASE("a job that an operator stopped does not go on under the next server",
           "[rendezvous][again]") {
-  Sim sim(nodes(2, 2, 5), server());
+  Sim sim(nodes(2, 2, 5), short_recovery());
   running(sim, {"a", "b"});
   for (auto name : {"a", "b"}) sim[name].slow = true;
   REQUIRE(sim.command(StopJob{}));
@@ -176,7 +151,7 @@ TEST_CASE("a job that an operator stopped does not go on under the next server",
 }
 
 TEST_CASE("sizes that no job may have are not taken from an agent", "[rendezvous][again]") {
-  Sim sim(nodes(1, 2), server());
+  Sim sim(nodes(1, 2), short_recovery());
   auto& agent = sim.add("a");
   agent.hello.held.round = agent.hello.held.highest = {1, 1};
   agent.hello.held.empty = true;

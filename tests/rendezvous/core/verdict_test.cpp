@@ -7,22 +7,15 @@
 using namespace muster;
 using namespace muster::rendezvous;
 using namespace std::chrono_literals;
+using test::nodes;
+using test::running;
 using test::Sim;
 
 namespace {
 
-JobSettings nodes(std::uint32_t min, std::uint32_t max, std::uint32_t restarts = 0) {
-  JobSettings settings;
-  settings.min_nodes = min;
-  settings.max_nodes = max;
-  settings.max_restarts = restarts;
-  return settings;
-}
-
-/// A running job of these nodes that say nothing by themselves any more. None is on probation.
-Sim& running(Sim& sim, const std::vector<std::string>& names) {
-  for (const auto& name : names) sim.join(name);
-  sim.advance(61s);
+/// A running job of these nodes that say nothing by themselves any more.
+Sim& silent(Sim& sim, const std::vector<std::string>& names) {
+  running(sim, names);
   for (const auto& name : names) sim[name].slow = true;
   return sim;
 }
@@ -49,7 +42,7 @@ TEST_CASE("a job has succeeded when all workers of all nodes have, and nothing i
 TEST_CASE("the first cause is decided when every node has answered the Stop or is gone",
           "[rendezvous][verdict]") {
   Sim sim(nodes(3, 3));
-  running(sim, {"a", "b", "c"});
+  silent(sim, {"a", "b", "c"});
   sim.fail("b", {.code = 1}, Cause::WorkerError);
   for (const auto* name : {"a", "b", "c"}) CHECK(sim[name].stops.size() == 1);
   sim.empty("b");
@@ -75,7 +68,7 @@ TEST_CASE("causes rank, and within a class the first to arrive is named", "[rend
                                     {Cause::OutsideSignal, Cause::WorkerError},
                                     {Cause::WorkerError, Cause::PeerLoss}}));
   Sim sim(nodes(2, 2));
-  running(sim, {"a", "b"});
+  silent(sim, {"a", "b"});
   sim["b"].hello.slots = 1;
   sim.fail("a", {.code = 3}, worse);
   sim.fail("b", {.code = 4}, better);
@@ -86,7 +79,7 @@ TEST_CASE("causes rank, and within a class the first to arrive is named", "[rend
 
 TEST_CASE("a lost node is the cause, and its peers' failures are free", "[rendezvous][verdict]") {
   Sim sim(nodes(2, 3));
-  running(sim, {"a", "b", "c"});
+  silent(sim, {"a", "b", "c"});
   sim.fail("a", {.code = 1}, Cause::PeerLoss);
   sim.fail("b", {.code = 1}, Cause::WorkerError);
   sim.farewell("c");
@@ -103,7 +96,7 @@ TEST_CASE("a lost node is the cause, and its peers' failures are free", "[rendez
 TEST_CASE("a node that had answered the Stop before it was lost is not the cause",
           "[rendezvous][verdict]") {
   Sim sim(nodes(2, 3));
-  running(sim, {"a", "b", "c"});
+  silent(sim, {"a", "b", "c"});
   sim.fail("a", {.code = 6});
   sim.say("c", Stopped{sim["c"].round()});
   sim.farewell("c");
@@ -115,7 +108,7 @@ TEST_CASE("a node that had answered the Stop before it was lost is not the cause
 
 TEST_CASE("a failure is charged once for the job", "[rendezvous][verdict]") {
   Sim sim(nodes(2, 2, 1));
-  running(sim, {"a", "b"});
+  silent(sim, {"a", "b"});
   sim.fail("a", {.code = 5});
   sim.fail("b", {.code = 6});
   sim.empty("a");
@@ -153,7 +146,7 @@ TEST_CASE("if no worker of the job ever started, a failure ends it whatever the 
 TEST_CASE("a node whose workers all succeeded before it was lost has succeeded",
           "[rendezvous][verdict]") {
   Sim sim(nodes(2, 2));
-  running(sim, {"a", "b"});
+  silent(sim, {"a", "b"});
   sim.say("a", Succeeded{sim["a"].round()});
   sim.farewell("a");
   CHECK(sim["b"].stops.empty());
@@ -163,7 +156,7 @@ TEST_CASE("a node whose workers all succeeded before it was lost has succeeded",
 
 TEST_CASE("... unless a Stop of that round was sent", "[rendezvous][verdict]") {
   Sim sim(nodes(1, 3));
-  running(sim, {"a", "b", "c"});
+  silent(sim, {"a", "b", "c"});
   sim.say("a", Succeeded{sim["a"].round()});
   sim.fail("b", {.code = 1}, Cause::PeerLoss);
   sim.farewell("a");
@@ -188,7 +181,7 @@ TEST_CASE("after a charged failure the next round backs off", "[rendezvous][verd
 
 TEST_CASE("agents are dismissed when all know the verdict", "[rendezvous][verdict]") {
   Sim sim(nodes(2, 2));
-  running(sim, {"a", "b"});
+  silent(sim, {"a", "b"});
   sim.succeed("a");
   sim.succeed("b");
   sim.say("a", VerdictSeen{});
@@ -275,7 +268,7 @@ TEST_CASE("a late node of the launch is told the verdict for an hour", "[rendezv
 TEST_CASE("a node that comes while the verdict is told gets it as well", "[rendezvous][verdict]") {
   Sim sim(nodes(2, 2));
   sim.tag = "77.0.0";
-  running(sim, {"a", "b"});
+  silent(sim, {"a", "b"});
   sim.succeed("a");
   sim.succeed("b");
   sim.join("late");
@@ -285,7 +278,7 @@ TEST_CASE("a node that comes while the verdict is told gets it as well", "[rende
 TEST_CASE("a member that was away is told the verdict when it comes back",
           "[rendezvous][verdict]") {
   Sim sim(nodes(2, 2));
-  running(sim, {"a", "b"});
+  silent(sim, {"a", "b"});
   sim.drop("a");
   sim.freeze("a");
   sim.say("b", Leaving{SIGINT});
@@ -299,7 +292,7 @@ TEST_CASE("a member that was away is told the verdict when it comes back",
 
 TEST_CASE("a node that could not end its processes is excluded", "[rendezvous][verdict]") {
   Sim sim(nodes(1, 3, 3));
-  running(sim, {"a", "b", "c"});
+  silent(sim, {"a", "b", "c"});
   sim.fail("a", {.code = 5});
   sim.say("b", Stuck{sim["b"].round(), {77, 78}});
   sim["b"].hello.held.empty = true;
@@ -312,7 +305,7 @@ TEST_CASE("a node that could not end its processes is excluded", "[rendezvous][v
 
 TEST_CASE("when no other node is left, stuck processes end the job", "[rendezvous][verdict]") {
   Sim sim(nodes(1, 1, 3));
-  running(sim, {"a"});
+  silent(sim, {"a"});
   sim.fail("a", {.code = 5});
   sim.say("a", Stuck{sim["a"].round(), {77, 78}});
   REQUIRE(sim["a"].verdict);

@@ -1,10 +1,11 @@
 #include "tests/rendezvous/server/server_host.hpp"
 
+#include "tests/rendezvous/log_lines.hpp"
+
 #include <chrono>
 #include <sys/socket.h>
 
 #include <catch2/catch.hpp>
-#include <spdlog/sinks/base_sink.h>
 
 using namespace muster;
 using Clock = std::chrono::steady_clock;
@@ -14,26 +15,6 @@ namespace {
 constexpr std::chrono::seconds kHostPatience{20};
 
 }  // namespace
-
-class LogLines : public spdlog::sinks::base_sink<std::mutex> {
- public:
-  std::string take_with(std::string_view wanted) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kHostPatience, [&] { return text_.find(wanted) != std::string::npos; });
-    return std::exchange(text_, {});
-  }
-
- private:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    text_.append(spdlog::level::to_string_view(message.level).data()).append(" ");
-    text_.append(message.payload.data(), message.payload.size()).append("\n");
-    changed_.notify_all();
-  }
-  void flush_() override {}
-
-  std::condition_variable_any changed_;
-  std::string text_;
-};
 
 ServerHost::ServerHost(Options options)
     : work_(boost::asio::make_work_guard(loop_)),
@@ -69,7 +50,9 @@ ServerHost::~ServerHost() {  // NOLINT(bugprone-exception-escape): without memor
   thread_.join();
 }
 
-std::string ServerHost::log_with(std::string_view text) { return log_->take_with(text); }
+std::string ServerHost::log_with(std::string_view text) {
+  return log_->take_with(text, kHostPatience);
+}
 
 bool ServerHost::until(const std::function<bool(const rendezvous::Server::Stats&)>& is_so) {
   const auto deadline = Clock::now() + kHostPatience;

@@ -1,48 +1,21 @@
 #include "tests/rendezvous/store/store_host.hpp"
 
 #include "base/posix/socket.hpp"
+#include "tests/rendezvous/log_lines.hpp"
 
-#include <condition_variable>
-#include <mutex>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <catch2/catch.hpp>
-#include <spdlog/sinks/base_sink.h>
 
 namespace posix = muster::posix;
 using Clock = std::chrono::steady_clock;
 
-class StoreHost::Log : public spdlog::sinks::base_sink<std::mutex> {
- public:
-  std::string take() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(text_, {});
-  }
-
-  std::string take_with(std::string_view wanted) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kPatience, [&] { return text_.find(wanted) != std::string::npos; });
-    return std::exchange(text_, {});
-  }
-
- private:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    text_.append(spdlog::level::to_string_view(message.level).data()).append(" ");
-    text_.append(message.payload.data(), message.payload.size()).append("\n");
-    changed_.notify_all();
-  }
-  void flush_() override {}
-
-  std::condition_variable_any changed_;
-  std::string text_;
-};
-
 StoreHost::StoreHost(const muster::store::ServerOptions& options)
     : work_(boost::asio::make_work_guard(context_)),
-      log_(std::make_shared<Log>()),
+      log_(std::make_shared<LogLines>()),
       logger_(std::make_unique<muster::Logger>("store", log_)) {
   auto bound = posix::bind_tcp({"127.0.0.1", 0});
   REQUIRE(bound);
@@ -72,7 +45,7 @@ std::vector<muster::store::Waiter> StoreHost::waiters() {
 
 std::string StoreHost::log() { return log_->take(); }
 
-std::string StoreHost::log_with(std::string_view text) { return log_->take_with(text); }
+std::string StoreHost::log_with(std::string_view text) { return log_->take_with(text, kPatience); }
 
 RawClient::RawClient(const Options& options)
     : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

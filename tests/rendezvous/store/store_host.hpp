@@ -20,6 +20,8 @@
 /// Every wait of these tests ends here at the latest: far beyond what a busy machine needs.
 constexpr std::chrono::seconds kPatience{20};
 
+class LogLines;
+
 /// A store server on a thread of its own, as a process would host it.
 class StoreHost {
  public:
@@ -47,11 +49,9 @@ class StoreHost {
   }
 
  private:
-  class Log;
-
   boost::asio::io_context context_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
-  std::shared_ptr<Log> log_;
+  std::shared_ptr<LogLines> log_;
   std::unique_ptr<muster::Logger> logger_;
   std::unique_ptr<muster::store::Server> server_;
   muster::Endpoint endpoint_;
