@@ -300,15 +300,13 @@ void Job::end(TimePoint now, Verdict verdict) {
 bool Job::dismiss(TimePoint now, Told& told) {
   if (told.patience_ends && now >= *told.patience_ends) told.patience_ends.reset();
   const bool late = !told.patience_ends;
+  const auto hosts = roster_.counts().hosts;
   if (!told.dismissed) {
     if (roster_.counts().unseen > 0 && !late) return false;
     told.dismissed = true;
     // A server that goes with its node waits for those too that are cut off and may yet come back.
-    const bool is_embedded =
-        std::any_of(roster_.members().begin(), roster_.members().end(),
-                    [](const auto& entry) { return entry.second.hello.hosts_server; });
     told.patience_ends =
-        now + kVerdictPatience + (is_embedded ? roster_.give_away_after() : Duration::zero());
+        now + kVerdictPatience + (hosts > 0 ? roster_.give_away_after() : Duration::zero());
     for (auto& [incarnation, member] : roster_.members()) {
       if (member.hello.hosts_server || member.dismissed) continue;
       member.dismissed = true;
@@ -316,9 +314,6 @@ bool Job::dismiss(TimePoint now, Told& told) {
     }
     return true;
   }
-  const auto hosts = static_cast<std::size_t>(
-      std::count_if(roster_.members().begin(), roster_.members().end(),
-                    [](const auto& entry) { return entry.second.hello.hosts_server; }));
   const auto others = hosts > 0 ? roster_.size() - hosts : roster_.counts().guests;
   if (others > 0 && !late) return false;
   for (auto& [incarnation, member] : roster_.members()) {

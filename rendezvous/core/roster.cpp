@@ -67,6 +67,7 @@ void Roster::count(const Member& member, std::size_t by) {
   add(counts_.holders, member.holds.has_value());
   add(counts_.silent_holders, member.holds && !member.there);
   add(counts_.unseen, !member.verdict_seen);
+  add(counts_.hosts, member.hello.hosts_server);
   add(counts_.guests, member.link && !member.hello.hosts_server);
 }
 

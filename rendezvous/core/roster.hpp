@@ -93,6 +93,7 @@ class Roster {
     std::size_t holders = 0;     ///< Of any round.
     std::size_t silent_holders = 0;
     std::size_t unseen = 0;  ///< That have not seen the verdict.
+    std::size_t hosts = 0;   ///< With the server in their process: one, if any.
     std::size_t guests = 0;  ///< Connected, and not the node that hosts the server.
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }

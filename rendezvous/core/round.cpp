@@ -92,8 +92,12 @@ void Round::excuse() {
   for (const auto& failure : failures_) {
     if (lost_a_peer(failure)) add_victims({{failure.rank, *failure.status}});
   }
+  if (cause_ && lost_a_peer(failures_[*cause_])) cause_.reset();
+  if (cause_) {  // What was decided stands.
+    const auto decided = failures_.begin() + static_cast<std::ptrdiff_t>(*cause_);
+    *cause_ -= static_cast<std::size_t>(std::count_if(failures_.begin(), decided, lost_a_peer));
+  }
   std::erase_if(failures_, lost_a_peer);
-  cause_.reset();  // What was decided came of them, or is decided again.
   if (stop_ && failures_.empty() && stopped_for_ == StoppedFor::Failure)
     stopped_for_ = StoppedFor::Change;
 }

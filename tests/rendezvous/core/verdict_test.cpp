@@ -61,6 +61,20 @@ TEST_CASE("the first cause is decided when every node has answered the Stop or i
   CHECK(sim["a"].verdict->others[0].node == "b");
 }
 
+TEST_CASE("a cause that was decided stands, whatever is excused later", "[rendezvous][verdict]") {
+  Sim sim(nodes(3, 3));
+  silent(sim, {"a", "b", "c"});
+  const auto round = sim["a"].round();
+  sim.fail("c", {.code = 1}, Cause::PeerLoss);
+  sim.fail("b", {.code = 7}, Cause::WorkerError);
+  for (const auto* name : {"a", "b", "c"}) sim.say(name, Stopped{round});
+  sim.fail("a", {.signal = SIGKILL}, Cause::OutOfMemory);  // Too late to explain anything.
+  sim.say("c", Leaving{SIGTERM, true});
+  for (const auto* name : {"a", "b", "c"}) sim.empty(name);
+  REQUIRE(sim["a"].verdict);
+  CHECK(sim["a"].verdict->cause->status->code == 7);
+}
+
 TEST_CASE("causes rank, and within a class the first to arrive is named", "[rendezvous][verdict]") {
   const auto [better, worse] =
       GENERATE(table<Cause, Cause>({{Cause::OutOfMemory, Cause::Hardware},
