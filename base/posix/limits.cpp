@@ -8,6 +8,13 @@
 #include <vector>
 
 namespace muster::posix {
+namespace {
+
+unsigned long long number(const std::string& text) {
+  return std::strtoull(text.c_str(), nullptr, 10);
+}
+
+}  // namespace
 
 rlimit raise_open_file_limit() {
   rlimit before{};
@@ -27,9 +34,12 @@ std::size_t open_file_limit() {
 std::string explain_process_limit() {
   for (const auto& group : cgroups_of(::getpid(), "pids")) {
     const auto limit = first_line(group.folder + "/pids.max");
+    if (limit.empty() || limit == "max") continue;
+    // A process may have ended since the fork: what the kernel counted stays (`max 3`).
     const auto current = first_line(group.folder + "/pids.current");
-    if (limit.empty() || limit == "max" || current.empty()) continue;
-    if (std::strtoull(current.c_str(), nullptr, 10) >= std::strtoull(limit.c_str(), nullptr, 10)) {
+    const auto refused = first_line(group.folder + "/pids.events");
+    if (number(current) >= number(limit) ||
+        (refused.starts_with("max ") && number(refused.substr(4)) > 0)) {
       return "; the limit pids.max of cgroup " + group.name + " is reached (" + limit + ")";
     }
   }
