@@ -46,6 +46,9 @@ struct JobSettings {
   std::uint32_t preempt_signal = 0;
   /// How long they have for it, where nobody says.
   Duration preempt_deadline = std::chrono::seconds(30);
+  /// The job ends when so many attempts in a row have ended at no higher step than the first of
+  /// them; nullopt: never.
+  std::optional<std::uint32_t> max_restarts_without_progress;
   /// What a newer node sets and this version does not know, by name: it must agree as well.
   std::map<std::string, std::string> others;
   friend bool operator==(const JobSettings&, const JobSettings&) = default;
@@ -70,6 +73,10 @@ struct WorkerFailure {
       traceback;  ///< The worker's own account (its error file, a Python traceback), or empty.
   std::vector<std::string> stderr_lines;  ///< The last ones, oldest first.
   std::string log_file;                   ///< Where its stderr went, when that was a file.
+  std::string hint;   ///< One line for a known kind of failure: what it means, what to do.
+  std::string phase;  ///< Its beacon's, at the end; empty: it named none.
+  std::optional<std::uint64_t> step;  ///< Its beacon's, at the end; nullopt: it told none.
+  std::int64_t ended_at = 0;  ///< Microseconds since 1970 by the node's clock; for people only.
 };
 
 /// A worker that ended only because others had: asked or killed by its agent after a Stop.
@@ -122,6 +129,8 @@ struct Held {
   std::uint32_t attempts = 0;           ///< Rounds that the job has started, as far as it knows.
   std::uint32_t restarts = 0;           ///< Failures charged.
   std::vector<Incarnation> gone;        ///< Named as gone in a Stop of that round.
+  std::uint64_t best_step = 0;          ///< As the last Assignment named it.
+  std::uint32_t fruitless = 0;          ///< Likewise.
   Keep kept;                            ///< The newest.
   std::vector<std::string> excluded;    ///< Machine keys, as the last Assignment named them.
   std::optional<Verdict> verdict;       ///< The job has ended, as it knows.
@@ -154,7 +163,9 @@ struct Hello {
 
 /// Asks for the lease to be renewed (protocol.md 2).
 struct Ping {
-  std::uint64_t number = 0;  ///< Counts up within an incarnation; Hello counts as one.
+  std::uint64_t number = 0;        ///< Counts up within an incarnation; Hello counts as one.
+  std::uint64_t memory_used = 0;   ///< Bytes, of the node's innermost limit; 0: unknown.
+  std::uint64_t memory_limit = 0;  ///< Bytes; 0: unknown, or none.
 };
 
 /// What an agent reports of its round.
@@ -210,8 +221,24 @@ struct StoreRefused {
   std::string address;  ///< Numeric.
 };
 
-using Report = std::variant<Hello, Acknowledged, Unreachable, Started, Failed, Succeeded, Stopped,
-                            Empty, Stuck, Leaving, VerdictSeen, Notice, Saving, StoreRefused>;
+/// What one worker's beacon says.
+struct WorkerProgress {
+  Rank rank;
+  std::uint64_t step = 0;   ///< The newest that it has begun or finished, as it counts.
+  std::uint64_t saves = 0;  ///< Checkpoints that it has written in this round.
+  std::string phase;        ///< "train", "checkpoint", ...; at most kMaxPhase bytes.
+  Duration quiet{};         ///< Since its beacon changed.
+};
+/// How far the node's workers are: those that use their beacon. Once a second at most while
+/// anything changes, and before Failed and Stopped.
+struct Progress {
+  RoundId round;
+  std::vector<WorkerProgress> workers;  ///< By rank.
+};
+
+using Report =
+    std::variant<Hello, Acknowledged, Unreachable, Started, Failed, Succeeded, Stopped, Empty,
+                 Stuck, Leaving, VerdictSeen, Notice, Saving, StoreRefused, Progress>;
 
 /// An incarnation is gone, and nothing of it is left: its ranks are free at once. Said on a
 /// connection of its own, by the agent that leaves or by its keeper.
@@ -231,6 +258,8 @@ struct Assignment {
   std::uint32_t attempt = 0;   ///< Rounds that the job started before this one.
   std::uint32_t restarts = 0;  ///< Failures charged to the job so far.
   std::uint32_t max_restarts = 0;
+  std::uint64_t best_step = 0;  ///< The highest that any worker of the job has told so far.
+  std::uint32_t fruitless = 0;  ///< Attempts in a row that ended no further than one before.
   std::uint32_t world_size = 1;
   Rank rank_offset;             ///< Global rank of this node's first worker; the others follow.
   LocalRank local_rank_offset;  ///< Above 0 where several agents share a machine.

@@ -117,6 +117,7 @@ constexpr std::array kRows{
     row<&JobSettings::store_on_server>("store-on-server"),
     row<&JobSettings::preempt_signal>("preempt-signal"),
     row<&JobSettings::preempt_deadline>("preempt-deadline"),
+    row<&JobSettings::max_restarts_without_progress>("max-restarts-without-progress"),
 };
 
 }  // namespace

@@ -29,6 +29,7 @@ constexpr std::size_t kMaxNodes = 65536;      ///< Of a job; more in a list is n
 constexpr std::uint64_t kMaxEpoch = (std::uint64_t{1} << 63U) - 1;
 constexpr std::uint64_t kMaxRound = (std::uint64_t{1} << 62U) - 1;
 constexpr std::size_t kMaxOthers = 64;  ///< Failures in a verdict beside the first cause.
+constexpr std::size_t kMaxPhase = 64;   ///< Bytes of a phase that a worker names.
 constexpr std::size_t kMaxPids = 4096;  ///< Of processes that could not be killed.
 constexpr std::size_t kMinNonce = 16;   ///< Bytes.
 constexpr std::size_t kMaxNonce = 64;   ///< Bytes.

@@ -140,6 +140,10 @@ class Reader {
       }
     }
     result.log_file = bytes(from->mutable_log_file(), kMaxLine, "failure.log_file");
+    result.hint = bytes(from->mutable_hint(), kMaxLine, "failure.hint");
+    result.phase = bytes(from->mutable_phase(), kMaxPhase, "failure.phase");
+    if (from->has_step()) result.step = from->step();
+    result.ended_at = from->ended_at();
     return result;
   }
 
@@ -176,6 +180,8 @@ class Reader {
     result.highest = round(from->highest());
     result.attempts = from->attempts();
     result.restarts = from->restarts();
+    result.best_step = from->best_step();
+    result.fruitless = from->fruitless();
     result.gone = incarnations(from->mutable_gone(), "hello.held.gone");
     result.kept = keep(from->kept());
     result.stuck = from->stuck();
@@ -216,6 +222,20 @@ class Reader {
     return result;
   }
 
+  Progress progress(v1::Progress* from) {
+    Progress result;
+    result.round = round(from->round());
+    if (!has_room(from->workers(), kMaxSlots, "progress.workers")) return result;
+    for (auto& each : *from->mutable_workers()) {
+      result.workers.push_back({.rank = {each.rank()},
+                                .step = each.step(),
+                                .saves = each.saves(),
+                                .phase = bytes(each.mutable_phase(), kMaxPhase, "progress.phase"),
+                                .quiet = duration(each.quiet(), "progress.quiet")});
+    }
+    return result;
+  }
+
   Farewell farewell(v1::Farewell* from) {
     Farewell result;
     result.job = name(from->mutable_job(), "farewell.job");
@@ -237,6 +257,8 @@ class Reader {
     result.attempt = from->attempt();
     result.restarts = from->restarts();
     result.max_restarts = from->max_restarts();
+    result.best_step = from->best_step();
+    result.fruitless = from->fruitless();
     result.world_size = from->world_size();
     result.rank_offset = {from->rank_offset()};
     result.local_rank_offset = {from->local_rank_offset()};
@@ -351,7 +373,8 @@ std::optional<ClientFrame> read(v1::ClientFrame& from, Reader& reader) {
                       reader.text(to->mutable_reason(), "unproven.reason")};
     }
     case Kind::kPing:
-      return AgentMessage(Ping{from.ping().number()});
+      return AgentMessage(
+          Ping{from.ping().number(), from.ping().memory_used(), from.ping().memory_limit()});
     case Kind::kAcknowledged:
       return agent_message(Acknowledged{reader.round(from.acknowledged().round())});
     case Kind::kUnreachable: {
@@ -410,6 +433,8 @@ std::optional<ClientFrame> read(v1::ClientFrame& from, Reader& reader) {
           StoreRefused{reader.round(refused->round()),
                        reader.name(refused->mutable_address(), "store_refused.address")});
     }
+    case Kind::kProgress:
+      return agent_message(reader.progress(from.mutable_progress()));
     case Kind::KIND_NOT_SET:
       break;
   }

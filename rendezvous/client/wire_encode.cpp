@@ -141,6 +141,10 @@ void write(const WorkerFailure& failure, v1::WorkerFailure* out, const Evidence&
                                               std::min(failure.traceback.size(), limit.traceback)));
   write_stderr(failure.stderr_lines, limit.stderr_bytes, out);
   out->set_log_file(cut(failure.log_file, limit.line));
+  out->set_hint(cut(failure.hint, limit.line));
+  out->set_phase(cut(failure.phase, kMaxPhase));
+  if (failure.step) out->set_step(*failure.step);
+  out->set_ended_at(failure.ended_at);
 }
 
 void write(const Verdict& verdict, v1::Verdict* out, const Extent& extent,
@@ -179,6 +183,8 @@ void write(const Held& held, v1::Held* out) {
   write(held.highest, out->mutable_highest());
   out->set_attempts(held.attempts);
   out->set_restarts(held.restarts);
+  out->set_best_step(held.best_step);
+  out->set_fruitless(held.fruitless);
   write_names(held.gone, kMaxHeldBytes, out->mutable_gone());
   if (held.kept != Keep{}) write(held.kept, out->mutable_kept());
   out->set_stuck(held.stuck);
@@ -290,6 +296,19 @@ struct ReportWriter {
     write(report.round, out->mutable_store_refused()->mutable_round());
     out->mutable_store_refused()->set_address(cut(report.address, kMaxName));
   }
+  void operator()(const Progress& report) const {
+    auto* const progress = out->mutable_progress();
+    write(report.round, progress->mutable_round());
+    for (const auto& worker : report.workers) {
+      if (static_cast<std::size_t>(progress->workers_size()) == kMaxSlots) return;
+      auto* const to = progress->add_workers();
+      to->set_rank(worker.rank.value);
+      to->set_step(worker.step);
+      to->set_saves(worker.saves);
+      to->set_phase(cut(worker.phase, kMaxPhase));
+      write(worker.quiet, to->mutable_quiet());
+    }
+  }
 };
 
 struct ClientWriter {
@@ -314,6 +333,8 @@ struct ClientWriter {
   void operator()(const AgentMessage& message) const {
     if (const auto* const ping = std::get_if<Ping>(&message)) {
       out->mutable_ping()->set_number(ping->number);
+      out->mutable_ping()->set_memory_used(ping->memory_used);
+      out->mutable_ping()->set_memory_limit(ping->memory_limit);
     } else {
       std::visit(ReportWriter{out}, std::get<Report>(message));
     }
@@ -329,6 +350,8 @@ struct OrderWriter {
     assignment->set_attempt(order.attempt);
     assignment->set_restarts(order.restarts);
     assignment->set_max_restarts(order.max_restarts);
+    assignment->set_best_step(order.best_step);
+    assignment->set_fruitless(order.fruitless);
     assignment->set_world_size(order.world_size);
     assignment->set_rank_offset(order.rank_offset.value);
     assignment->set_local_rank_offset(order.local_rank_offset.value);

@@ -440,6 +440,10 @@ void Job::on(TimePoint now, Member& member, const Stuck& report) {
   round_->note_empty(*place);
 }
 
+void Job::on(TimePoint, Member& member, const Progress& report) {
+  if (auto* place = place_of(member, report.round)) place->progress = report.workers;
+}
+
 void Job::on(TimePoint, Member& member, const StoreRefused& report) {
   if (place_of(member, report.round) != nullptr) tell_turned_away(report.address, &member);
 }

@@ -172,6 +172,7 @@ class Job {
   void on(TimePoint now, Member& member, const Notice& report);
   void on(TimePoint now, Member& member, const Saving& report);
   void on(TimePoint now, Member& member, const StoreRefused& report);
+  void on(TimePoint now, Member& member, const Progress& report);
   void tell_turned_away(const std::string& address, const Member* host);
   [[nodiscard]] bool was_asked_to_end(const Round::Place& place,
                                       const WorkerFailure& failure) const;

@@ -29,7 +29,8 @@ class Round {
     bool stopped = false;  ///< It answered the Stop.
     bool empty = false;
     bool gone = false;
-    std::optional<std::uint32_t> saving;  ///< Workers that have not saved yet; nullopt: unknown.
+    std::optional<std::uint32_t> saving;   ///< Workers that have not saved yet; nullopt: unknown.
+    std::vector<WorkerProgress> progress;  ///< As reported last; empty: no worker told any.
 
     [[nodiscard]] bool answered() const { return stopped || over(); }
     [[nodiscard]] bool over() const { return empty || gone; }

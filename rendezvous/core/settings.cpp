@@ -66,6 +66,8 @@ std::vector<Difference> differences(const JobSettings& first, const JobSettings&
   compare("--preempt-signal", signal_text(first.preempt_signal),
           signal_text(second.preempt_signal));
   compare("--preempt-deadline", text(first.preempt_deadline), text(second.preempt_deadline));
+  compare("--max-restarts-without-progress", text(first.max_restarts_without_progress),
+          text(second.max_restarts_without_progress));
   // What a newer node sets and we don't know: a node that does not set it differs as well.
   auto others = first.others;
   others.insert(second.others.begin(), second.others.end());

@@ -11,8 +11,8 @@
 namespace muster {
 
 inline auto fields(const WorkerFailure& x) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
 }
 inline auto fields(const Victim& x) {
   const auto& [a, b] = x;
@@ -29,15 +29,18 @@ inline bool operator==(const Victim& x, const Victim& y) { return fields(x) == f
 inline bool operator==(const Verdict& x, const Verdict& y) { return fields(x) == fields(y); }
 
 inline auto fields(const Held& x) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v);
 }
 inline bool operator==(const Held& x, const Held& y) { return fields(x) == fields(y); }
 inline auto fields(const Hello& x) {
   const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q] = x;
   return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q);
 }
-inline auto fields(const Ping& x) { return std::tie(x.number); }
+inline auto fields(const Ping& x) {
+  const auto& [a, b, c] = x;
+  return std::tie(a, b, c);
+}
 inline auto fields(const Acknowledged& x) { return std::tie(x.round); }
 inline auto fields(const Unreachable& x) {
   const auto& [a, b] = x;
@@ -75,13 +78,24 @@ inline auto fields(const StoreRefused& x) {
   const auto& [a, b] = x;
   return std::tie(a, b);
 }
+inline auto fields(const WorkerProgress& x) {
+  const auto& [a, b, c, d, e] = x;
+  return std::tie(a, b, c, d, e);
+}
+inline bool operator==(const WorkerProgress& x, const WorkerProgress& y) {
+  return fields(x) == fields(y);
+}
+inline auto fields(const Progress& x) {
+  const auto& [a, b] = x;
+  return std::tie(a, b);
+}
 inline auto fields(const Farewell& x) {
   const auto& [a, b, c, d, e] = x;
   return std::tie(a, b, c, d, e);
 }
 inline auto fields(const Assignment& x) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s);
 }
 inline auto fields(const Stop& x) {
   const auto& [a, b, c, d, e, f] = x;

@@ -80,6 +80,7 @@ JobSettings SampleFrames::settings() {
   result.store_on_server = coin();
   result.preempt_signal = static_cast<std::uint32_t>(number(64));
   result.preempt_deadline = duration();
+  if (coin()) result.max_restarts_without_progress = static_cast<std::uint32_t>(number(UINT32_MAX));
   for (auto count = number(5); count > 0; --count) result.others["x" + bytes(0, 20)] = name();
   return result;
 }
@@ -98,6 +99,10 @@ WorkerFailure SampleFrames::failure() {
   result.traceback = bytes(0, kMostEvidence);
   for (auto count = number(20); count > 0; --count) result.stderr_lines.push_back(bytes(0, 100));
   result.log_file = name();
+  result.hint = name();
+  result.phase = bytes(0, kMaxPhase);
+  if (coin()) result.step = number(UINT64_MAX);
+  result.ended_at = static_cast<std::int64_t>(number(INT64_MAX));
   return result;
 }
 
@@ -132,6 +137,8 @@ Held SampleFrames::held() {
   result.stopped = coin();
   result.excused = coin();
   result.stuck = coin();
+  result.best_step = number(UINT64_MAX);
+  result.fruitless = static_cast<std::uint32_t>(number(UINT32_MAX));
   for (auto count = number(5); count > 0; --count) result.failures.push_back(failure());
   result.victims = victims();
   return result;
@@ -176,6 +183,8 @@ Assignment SampleFrames::assignment() {
   result.attempt = any();
   result.restarts = any();
   result.max_restarts = any();
+  result.best_step = number(UINT64_MAX);
+  result.fruitless = any();
   result.world_size = any();
   result.rank_offset = {any()};
   result.local_rank_offset = {any()};
@@ -217,7 +226,8 @@ std::vector<std::pair<std::string, ClientFrame>> SampleFrames::client() {
   frames.emplace_back("greeting", Greeting{hello(), name()});
   frames.emplace_back("parting", Parting{farewell(), name()});
   frames.emplace_back("unproven", Unproven{name(), text()});
-  frames.emplace_back("ping", AgentMessage(Ping{number(UINT64_MAX)}));
+  frames.emplace_back(
+      "ping", AgentMessage(Ping{number(UINT64_MAX), number(UINT64_MAX), number(UINT64_MAX)}));
   report("acknowledged", Acknowledged{round()});
   report("unreachable", Unreachable{round(), text()});
   report("started", Started{round()});
@@ -235,6 +245,15 @@ std::vector<std::pair<std::string, ClientFrame>> SampleFrames::client() {
   report("notice", Notice{text(), duration()});
   report("saving", Saving{round(), small()});
   report("store_refused", StoreRefused{round(), name()});
+  Progress progress{round(), {}};
+  for (auto count = number(20); count > 0; --count) {
+    progress.workers.push_back({.rank = {small()},
+                                .step = number(UINT64_MAX),
+                                .saves = number(UINT64_MAX),
+                                .phase = bytes(0, kMaxPhase),
+                                .quiet = duration()});
+  }
+  report("progress", std::move(progress));
   return frames;
 }
 
