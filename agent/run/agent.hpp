@@ -18,6 +18,7 @@
 #include "rendezvous/store/server.hpp"
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,8 +63,9 @@ struct AgentSettings {
   PreemptSettings preempt;
   store::ServerOptions store_options;
   std::optional<LogFolder> logs;
-  bool error_files = false;  ///< Workers get a TORCHELASTIC_ERROR_FILE in the log folder.
-  rlimit open_files{};       ///< The user's own limit, for the workers.
+  /// Where error files are, each with a name of its own, if there is no log folder. Empty: nowhere.
+  std::string private_folder;
+  rlimit open_files{};  ///< The user's own limit, for the workers.
 };
 
 /// How an agent's part in its job ended.
@@ -72,6 +74,8 @@ struct Outcome {
   /// Where there is no verdict: the node was refused, has left, lost its rendezvous ...
   int exit_code = 0;
   std::string message;  ///< Why, for people.
+  /// The error file of the worker that was the verdict's cause; empty: none on this node.
+  std::string cause_file;
 };
 
 /// Starts, watches and ends the workers of one node, as the rendezvous orders. What to do when is
@@ -129,7 +133,8 @@ class Agent {
   void watch_worker(std::uint32_t index);
   void reap();
   void worker_ended(std::uint32_t index);
-  WorkerFailure examine(std::uint32_t index, const ExitStatus& status);
+  std::string error_file_for(const WorkerGroup::Spawn& spawn, const std::string& log_folder) const;
+  WorkerFailure examine(std::uint32_t index, const ExitStatus& status, std::int64_t ended_at);
   void announce_drain();
 
   boost::asio::io_context& loop_;
@@ -151,6 +156,7 @@ class Agent {
   std::unique_ptr<Knocker> knocker_;
   std::string interface_;  // Of the running round's route between nodes; empty: none is told.
   std::optional<OomWatch> oom_;
+  std::map<int, std::string> error_files_;  // By the pid of who failed, of the newest round.
 
   std::optional<posix::SignalSource> signals_;
   boost::asio::posix::stream_descriptor signal_wait_;
