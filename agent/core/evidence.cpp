@@ -87,6 +87,7 @@ WorkerFailure assess(Observed observed) {
   if (!observed.out_of_memory.empty()) {
     failure.cause = Cause::OutOfMemory;
     failure.detail = observed.out_of_memory;
+    failure.hint = out_of_memory_hint();
   } else if (observed.status.signal != 0 && !is_own_fault(observed.status.signal)) {
     failure.cause = Cause::OutsideSignal;
     failure.detail = "the signal came from outside the job";

@@ -283,6 +283,8 @@ std::string_view hint_of_status(const ExitStatus& status) {
 
 }  // namespace
 
+std::string out_of_memory_hint() { return std::string(kHostMemoryHint); }
+
 std::string hint_for(const ExitStatus& status, std::string_view account,
                      const std::vector<std::string>& stderr_lines,
                      const std::optional<Room>& shared_memory) {

@@ -23,4 +23,7 @@ struct Room {
                                    const std::vector<std::string>& stderr_lines,
                                    const std::optional<Room>& shared_memory);
 
+/// For a worker that the kernel killed for memory.
+[[nodiscard]] std::string out_of_memory_hint();
+
 }  // namespace muster::agent

@@ -55,6 +55,7 @@ TEST_CASE("the kernel's evidence beats the signal", "[agent][evidence]") {
       {.pid = 1, .status = {.signal = SIGKILL}, .out_of_memory = "cgroup /x reached 60 MiB"});
   CHECK(failure.cause == Cause::OutOfMemory);
   CHECK(failure.detail == "cgroup /x reached 60 MiB");
+  CHECK(failure.hint.find("memory did not suffice") != std::string::npos);
 }
 
 TEST_CASE("the last traceback is cut out, prefixes and all", "[agent][evidence]") {

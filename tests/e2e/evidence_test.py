@@ -3,17 +3,35 @@
 import datetime
 import json
 import os
+import pathlib
+import re
+import signal
 import socket
 import time
 import unittest
 
-from job import JobTest, PATIENCE, needs_root
+from cgroups import cgroup, inside
+from job import JobTest, PATIENCE, SANITIZED, needs_root, wait_for
 
 FAILING = """#!/bin/sh
 [ $RANK = 1 ] || exec sleep 1000
 echo 'OSError: [Errno 28] No space left on device' >&2
 exit 7
 """
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return found.getsockname()[1]
+
+
+def children(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wakes(pid):
+    """How often a process went to sleep: each ping and each answer is once."""
+    return int(re.search(r"(?m)^voluntary_ctxt_switches:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1])
 
 
 class EvidenceTest(JobTest):
@@ -224,6 +242,41 @@ class WaysToEnd(EvidenceTest):
                         self.assertEqual(report["cause"]["signal_name"], name)
                     else:
                         self.assertEqual(report["cause"]["exit_code"], code)
+
+
+class Memory(EvidenceTest):
+    @needs_root
+    def test_a_node_that_is_killed_as_a_whole_with_its_memory_full_is_said_to_be(self):
+        limit = (600 if SANITIZED else 200) * 1024 * 1024
+        self.script("""import os, pathlib, sys, time
+if os.environ["GROUP_RANK"] == os.environ["FULL"]:
+    limit, usage = (int(pathlib.Path(path).read_text()) for path in sys.argv[1:])
+    hoard = bytearray(b"x") * (limit - usage - (2 << 20))
+    open("full", "w").close()
+time.sleep(1000)
+""", "fill.py", 0o644)
+        self.environment["PYTHON_EXEC"] = "/usr/bin/python3"
+        meet = ("--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{free_port()}", "--lease", "2s")
+        with cgroup("memory", limit) as folder:
+            files = [next(path for path in (folder / v1, folder / v2) if path.exists())
+                     for v1, v2 in (("memory.limit_in_bytes", "memory.max"), ("memory.usage_in_bytes", "memory.current"))]
+            self.environment["FULL"] = "0"
+            log = self.folder / "log"
+            with open(log, "w", encoding="utf-8") as out:
+                survivor = self.start(*meet, "--node-rank", 1, "--rdzv-conf", "is_host=true", "fill.py", *files,
+                                      stderr=out)
+            lost = self.start(*meet, "--node-rank", 0, "--rdzv-conf", "is_host=false", "fill.py", *files,
+                              wrap=inside(folder))
+            wait_for(lambda: (self.folder / "full").exists(), "the memory to be full")
+            (agent,) = children(lost.pid)
+            woken = wakes(agent)
+            wait_for(lambda: wakes(agent) > woken + 8, "a ping or more")
+            for pid in (folder / "cgroup.procs").read_text().split():  # As the kernel does it to a whole group.
+                os.kill(int(pid), signal.SIGKILL)
+            wait_for(lambda: "was lost: its lease ended" in log.read_text(), "the node's loss to be told")
+            survivor.terminate()
+            survivor.wait(PATIENCE)
+        self.assertRegex(log.read_text(), r"; probably killed for memory as a whole: 0\.\d of 0\.\d GiB were in use")
 
 
 class TerminationLog(EvidenceTest):
