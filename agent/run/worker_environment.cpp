@@ -39,6 +39,8 @@ std::vector<std::string> worker_environment(const EnvironmentSettings& settings,
       {"TORCHELASTIC_USE_AGENT_STORE", settings.agent_hosts_store ? "True" : "False"},
       {"TORCHELASTIC_ERROR_FILE", own.error_file},
   };
+  if (!settings.timer_file.empty())
+    ours.emplace_back("TORCHELASTIC_TIMER_FILE", settings.timer_file);
   if (!has(settings.base, "TORCH_NCCL_ASYNC_ERROR_HANDLING")) {
     ours.emplace_back("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   }
