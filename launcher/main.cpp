@@ -163,6 +163,16 @@ std::size_t store_connections(std::uint32_t workers) {
   return std::max(limit > kept ? limit - kept : 0, kFewest);
 }
 
+/// When workers are killed, and given up, after a signal to us: before whoever sent it kills us.
+std::optional<agent::WorkerGroup::LastDeadlines> last_deadlines(const Stopping& stopping) {
+  if (!stopping.kill_after) return std::nullopt;
+  constexpr int kShareOfTheLastWord = 5;
+  const auto kept = stopping.kept_for_verdict;
+  return agent::WorkerGroup::LastDeadlines{
+      .kill = *stopping.kill_after - kept,
+      .give_up = *stopping.kill_after - kept / kShareOfTheLastWord};
+}
+
 agent::AgentSettings agent_settings(const Options& options, const Program& program) {
   agent::AgentSettings settings;
   for (std::uint32_t rank = 0; rank < options.nproc; ++rank) {
@@ -172,7 +182,14 @@ agent::AgentSettings agent_settings(const Options& options, const Program& progr
                                 .out = stream_plan(options, {rank}, Streams::Out),
                                 .err = stream_plan(options, {rank}, Streams::Err)});
   }
-  settings.grace = options.shutdown_timeout;
+  const auto& stopping = options.stopping;
+  settings.stopping = {.grace = stopping.grace,
+                       .drain = stopping.drain_timeout,
+                       .last_deadlines = last_deadlines(stopping),
+                       .success_skew = stopping.success_skew,
+                       .signals_groups = stopping.signal_group,
+                       .forwarded = stopping.forwarded,
+                       .dies_with_parent = stopping.die_with_parent};
   settings.environment.role = options.role;
   settings.environment.agent_hosts_store = options.worker_store == WorkerStore::Agent;
   settings.environment.tells_nccl = options.iface == "auto";
@@ -181,7 +198,7 @@ agent::AgentSettings agent_settings(const Options& options, const Program& progr
     settings.store_ports = agent::PortRange{options.port_range->low, options.port_range->high};
   }
   settings.preempt = {.command = options.preemption.command,
-                      .sigterm_is_notice = options.preemption.is_asked_for,
+                      .sigterm_is_notice = stopping.sigterm_is_notice,
                       .left = options.preemption.deadline,
                       .signal = options.preemption.signal};
   return settings;

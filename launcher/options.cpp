@@ -210,6 +210,7 @@ Result<Options> fill_options(const CLI::App& app, const Environment& environment
     if (!applied) return pass(applied.error());
   }
   if (const auto settled = settle_meeting(options); !settled) return pass(settled.error());
+  settle_stopping(options, environment);
   reconcile(options);
   notice_ranks_beyond(options);
   return options;

@@ -1,6 +1,7 @@
 #include "agent/run/agent.hpp"
 
 #include "base/assert.hpp"
+#include "base/failure_text.hpp"
 #include "base/posix/boot_clock.hpp"
 #include "base/posix/interfaces.hpp"
 #include "base/posix/process_tree.hpp"
@@ -31,7 +32,10 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
       attendance_(attendance),
       logger_(logger),
       group_({.workers = static_cast<std::uint32_t>(settings_.workers.size()),
-              .grace = settings_.grace,
+              .grace = settings_.stopping.grace,
+              .drain = settings_.stopping.drain,
+              .last_deadlines = settings_.stopping.last_deadlines,
+              .success_skew = settings_.stopping.success_skew,
               .preempt_signal = settings_.preempt.signal}),
       store_(loop,
              {.port = {.at = settings_.store,
@@ -78,7 +82,7 @@ Result<Outcome> Agent::run() {
   if (!signals) return pass(signals.error());
   signals_ = std::move(*signals);
   for (const auto& [descriptor, fd] : {std::pair{&signal_wait_, signals_->descriptor()},
-                                       std::pair{&keeper_wait_, keeper_.pidfd.get()}}) {
+                                       std::pair{&keeper_wait_, keeper_.watch.get()}}) {
     auto copy = posix::duplicate(fd);
     if (!copy) return pass(copy.error());
     descriptor->assign(copy->release());
@@ -92,6 +96,9 @@ Result<Outcome> Agent::run() {
                                .environment = settings_.environment.base,
                                .signals = keeper_.user_signals},
         [this](const std::string& reason) { notice(reason); }, logger_);
+  }
+  if (settings_.stopping.dies_with_parent) {
+    parent_.emplace(loop_, keeper_.parent, [this] { on_parents_end(); });
   }
   attendance_.attend(
       {.on_order = [this](const Order& order) { obey(order); },
@@ -173,22 +180,21 @@ void Agent::act(const WorkerGroup::HostStore& host) {
 }
 
 void Agent::act(const WorkerGroup::Send& send) {
-  if (const auto* failed = std::get_if<Failed>(&send.report)) {
-    const auto& failure = failed->failure;
-    logger_.warn("worker failed rank={} {}{}{}", failure.rank.value,
-                 failure.status                     ? describe(*failure.status)
-                 : failure.cause == Cause::LostNode ? "was killed"
-                                                    : "could not be started",
+  auto report = send.report;
+  if (auto* failed = std::get_if<Failed>(&report)) {
+    auto& failure = failed->failure;
+    if (!failure.status) failure.pid = pid_of(failure);
+    logger_.warn("worker failed rank={} {}{}{}", failure.rank.value, how_it_failed(failure),
                  failure.detail.empty() ? "" : ": ", printable(failure.detail));
   }
-  if (const auto* unreachable = std::get_if<Unreachable>(&send.report))
+  if (const auto* unreachable = std::get_if<Unreachable>(&report))
     logger_.warn("the store of the master can't be reached: {}", unreachable->detail);
-  if (const auto* saving = std::get_if<Saving>(&send.report))
+  if (const auto* saving = std::get_if<Saving>(&report))
     logger_.info("saving before this round ends workers={}", saving->left);
-  if (std::holds_alternative<Succeeded>(send.report) && posix::has_children()) {
+  if (std::holds_alternative<Succeeded>(report) && posix::has_children()) {
     announce_drain();
   }
-  attendance_.report(send.report);
+  attendance_.report(std::move(report));
 }
 
 void Agent::act(const WorkerGroup::EndRound& end) {
@@ -198,6 +204,7 @@ void Agent::act(const WorkerGroup::EndRound& end) {
     worker.reset();
   }
   knocker_.reset();
+  cgroup_.reset();
   is_empty_ = true;
   // Workers of other nodes may not even have begun to meet there.
   const bool others_meet = assignment_.nodes > 1 && !is_over_;
@@ -283,7 +290,7 @@ void Agent::obey(const Assignment& assignment) {
 void Agent::obey(const Stop& stop) {
   logger_.info("stopping round={} reason=\"{}\" signal={} grace={}s", stop.round.number,
                printable(stop.reason), signal_name(stop.signal),
-               std::chrono::duration<double>(settings_.grace).count());
+               std::chrono::duration<double>(settings_.stopping.grace).count());
   is_over_ = true;
   feed(WorkerGroup::StopOrdered{stop});
   if (is_empty_) store_.close();

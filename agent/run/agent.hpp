@@ -7,19 +7,24 @@
 #include "agent/run/life.hpp"
 #include "agent/run/log_folder.hpp"
 #include "agent/run/oom_watch.hpp"
+#include "agent/run/parent_watch.hpp"
 #include "agent/run/preempt_watch.hpp"
 #include "agent/run/round_store.hpp"
 #include "agent/run/streams.hpp"
 #include "agent/run/worker.hpp"
 #include "agent/run/worker_environment.hpp"
 #include "base/log/log.hpp"
+#include "base/posix/process_tree.hpp"
 #include "base/posix/signals.hpp"
+#include "base/posix/workers_cgroup.hpp"
 #include "rendezvous/client/attendance.hpp"
 #include "rendezvous/store/server.hpp"
 
+#include <csignal>
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <sys/resource.h>
 #include <vector>
@@ -47,10 +52,22 @@ struct PreemptSettings {
   int signal = 0;  ///< What asks workers to save; 0: only their beacon does.
 };
 
+/// How workers are ended (WorkerGroup).
+struct StopSettings {
+  Duration grace = std::chrono::seconds(30);
+  Duration drain = std::chrono::seconds(10);
+  std::optional<WorkerGroup::LastDeadlines> last_deadlines;
+  std::optional<Duration> success_skew;
+  bool signals_groups = false;  ///< To a worker's process group, not to its main process alone.
+  /// Signals to the launcher that are for the workers alone.
+  std::set<int> forwarded = {SIGUSR1, SIGUSR2};
+  bool dies_with_parent = false;  ///< Ends when the process that started the launcher does.
+};
+
 struct AgentSettings {
   std::vector<WorkerPlan> workers;
   EnvironmentSettings environment;
-  Duration grace = std::chrono::seconds(30);
+  StopSettings stopping;
   /// Numeric address at which to host the store. An unspecified host ("0.0.0.0", "::") stands for
   /// all addresses, and the attendance names one of them. Port 0: a free one each round.
   Endpoint store;
@@ -96,6 +113,7 @@ class Agent {
   void act(const WorkerGroup::HostStore& host);
   void act(const WorkerGroup::Spawn& spawn);
   void act(const WorkerGroup::Signal& signal);
+  void act(const WorkerGroup::SignalTree& signal);
   void act(const WorkerGroup::KillTree& kill);
   void act(const WorkerGroup::Send& send);
   void act(const WorkerGroup::EndRound& end);
@@ -122,6 +140,7 @@ class Agent {
   void watch_signals();
   void on_signal(const posix::ReceivedSignal& signal);
   void end_launcher(const posix::ReceivedSignal& signal);
+  void on_parents_end();
   void notice(const std::string& reason);
 
   // In agent_workers.cpp, with the actions that concern one.
@@ -130,6 +149,8 @@ class Agent {
   void reap();
   void worker_ended(std::uint32_t index);
   WorkerFailure examine(std::uint32_t index, const ExitStatus& status);
+  int pid_of(const WorkerFailure& failure) const;
+  posix::Bystanders main_processes() const;
   void announce_drain();
 
   boost::asio::io_context& loop_;
@@ -151,6 +172,7 @@ class Agent {
   std::unique_ptr<Knocker> knocker_;
   std::string interface_;  // Of the running round's route between nodes; empty: none is told.
   std::optional<OomWatch> oom_;
+  std::optional<posix::WorkersCgroup> cgroup_;  // Of the running round.
 
   std::optional<posix::SignalSource> signals_;
   boost::asio::posix::stream_descriptor signal_wait_;
@@ -160,11 +182,12 @@ class Agent {
   Console err_;
   std::size_t lost_lines_ = 0;  // Of our own log, while nobody read stderr.
   bool err_is_terminal_;
-  bool drain_announced_ = false;
+  std::set<int> asked_;  // Of what the round's workers started: had their SIGTERM.
   int last_signal_ = 0;  // That ended the job.
   std::optional<TimePoint> noticed_by_signal_;
   bool has_notice_ = false;
   std::optional<PreemptWatch> preempt_;
+  std::optional<ParentWatch> parent_;
   std::optional<Outcome> outcome_;
   std::optional<Error> fault_;  // Of our own.
   bool keeper_is_dead_ = false;

@@ -43,11 +43,18 @@ Result<std::unique_ptr<Worker>> Agent::prepare(const WorkerGroup::Spawn& spawn,
   command.signals = keeper_.user_signals;
   command.open_files = settings_.open_files;
   command.lease_ends = &keeper_.page.ends();
+  if (cgroup_) command.cgroup = cgroup_->descriptor();
   return worker;
 }
 
 void Agent::act(const WorkerGroup::Spawn& spawn) {
   assignment_ = spawn.assignment;
+  if (spawn.index == 0) {
+    asked_.clear();
+    cgroup_.reset();
+    if (auto made = posix::WorkersCgroup::make(assignment_.round.number))
+      cgroup_.emplace(std::move(*made));
+  }
   posix::Command command;
   auto worker = prepare(spawn, command);
   if (!worker) {
@@ -80,19 +87,53 @@ void Agent::act(const WorkerGroup::Spawn& spawn) {
 }
 
 void Agent::act(const WorkerGroup::Signal& signal) {
-  if (workers_[signal.index]) workers_[signal.index]->process->signal(signal.signal);
+  if (!workers_[signal.index]) return;
+  auto& process = *workers_[signal.index]->process;
+  if (settings_.stopping.signals_groups) {
+    process.signal_group(signal.signal);
+  } else {
+    process.signal(signal.signal);
+  }
+}
+
+/// The main processes of workers that run, and our own command: they are no part of what the
+/// workers started.
+posix::Bystanders Agent::main_processes() const {
+  posix::Bystanders running;
+  for (const auto& worker : workers_) {
+    if (worker && !worker->process->ended()) running.insert(worker->process->pid());
+  }
+  if (preempt_ && preempt_->pid()) running.insert(*preempt_->pid());
+  return running;
+}
+
+void Agent::act(const WorkerGroup::SignalTree& signal) {
+  if (preempt_ && signal.of_all) preempt_->pause();  // The tree must become empty.
+  const bool asks = signal.signal == SIGTERM;
+  const auto running = main_processes();
+  auto passed_over = asks ? asked_ : std::set<int>();
+  if (signal.of_all) passed_over.insert(running.begin(), running.end());
+  const auto signalled = posix::signal_descendants(
+      signal.signal, signal.of_all ? posix::Bystanders() : running, passed_over);
+  if (!signalled.empty()) {
+    logger_.info("{} {} processes that the workers {}", asks ? "asking" : "killing",
+                 signalled.size(), signal.of_all ? "started" : "left");
+  }
+  if (asks) asked_.insert(signalled.begin(), signalled.end());
+  reap();
 }
 
 void Agent::act(const WorkerGroup::KillTree&) {
   if (preempt_) preempt_->pause();
-  // First those whom we can reach whatever /proc and our descriptors say.
+  if (cgroup_) cgroup_->kill();
+  // Then those whom we can reach whatever /proc and our descriptors say.
   for (const auto& worker : workers_) {
     if (worker) worker->process->signal(SIGKILL);
   }
-  const auto count = posix::signal_descendants(SIGKILL);
-  if (drain_announced_ && count > 0) {
+  const auto count = posix::signal_descendants(SIGKILL).size();
+  if (!asked_.empty() && count > 0) {
     logger_.info("killing {} processes that the workers left: their time is over", count);
-    drain_announced_ = false;
+    asked_.clear();
   }
   reap();
 }
@@ -154,16 +195,20 @@ WorkerFailure Agent::examine(std::uint32_t index, const ExitStatus& status) {
   return assess(std::move(observed));
 }
 
+int Agent::pid_of(const WorkerFailure& failure) const {
+  const auto index = failure.local_rank.value - assignment_.local_rank_offset.value;
+  const bool runs = failure.cause != Cause::LostNode && index < workers_.size() && workers_[index];
+  return runs ? workers_[index]->process->pid() : 0;
+}
+
 void Agent::announce_drain() {
   const auto own = preempt_ ? preempt_->pid() : std::nullopt;
   const auto left = own ? posix::descendants({*own}).size() : posix::descendants().size();
   // The tree must become empty, and our own command's place is in it as well.
   if (preempt_) preempt_->pause();
   if (left == 0) return;
-  logger_.info(
-      "waiting up to {} s for {} processes that the workers left",
-      std::chrono::duration_cast<std::chrono::seconds>(WorkerGroup::kDrainPatience).count(), left);
-  drain_announced_ = true;
+  logger_.info("waiting up to {} s for {} processes that the workers left",
+               std::chrono::duration<double>(settings_.stopping.drain).count(), left);
 }
 
 }  // namespace muster::agent
