@@ -117,7 +117,7 @@ void Agent::act(const WorkerGroup::SignalTree& signal) {
       signal.signal, signal.of_all ? posix::Bystanders() : running, passed_over);
   if (!signalled.empty()) {
     logger_.info("{} {} processes that the workers {}", asks ? "asking" : "killing",
-                 signalled.size(), signal.of_all ? "started" : "left");
+                 signalled.size(), signal.of_all && !running.empty() ? "started" : "left");
   }
   if (asks) asked_.insert(signalled.begin(), signalled.end());
   reap();
