@@ -3,11 +3,13 @@
 import contextlib
 import os
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import unittest
 
-from job import JobTest, PATIENCE, kill, needs_root, processes_marked, wait_for
+from job import JobTest, PATIENCE, SANITIZED, kill, needs_root, processes_marked, wait_for
 
 SLEEPER = """#!/bin/sh
 echo ready >> ready
@@ -249,6 +251,19 @@ kill -KILL $$
                     launcher = min(children)
                     os.kill(launcher, signal.SIGTERM)
 
+    @needs_root
+    def test_leave_no_zombies_where_the_launcher_is_the_first_process(self):
+        self.script("#!/bin/sh\ni=0\nwhile [ $i -lt 300 ]; do (sleep 0.01 &); i=$((i + 1)); done\n"
+                    "echo ready >> ready\nexec sleep 1000\n")
+        job = self.start_ready(lines=1, wrap=("unshare", "--pid", "--fork", "--mount-proc", "--kill-child"))
+        (keeper,) = [int(pid) for pid in
+                     pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()]
+        (agent,) = [int(pid) for pid in pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()]
+        children = lambda: pathlib.Path(f"/proc/{agent}/task/{agent}/children").read_text().split()
+        wait_for(lambda: len(children()) == 1, "all orphans to be reaped")
+        os.kill(keeper, signal.SIGTERM)
+        self.assertEqual(self.ended(job)[0], 143)
+
     def test_others_that_block_for_ever_do_not_outlive_a_failure(self):
         self.script("#!/bin/sh\n[ $RANK = 3 ] && exit 9\nmkfifo never.$RANK\nread line < never.$RANK\n")
         code, _, err = self.run_job("--nproc-per-node", 4, "worker.sh")
@@ -271,6 +286,23 @@ kill -KILL $$
                     job.send_signal(signal.SIGTERM)
                 self.ended(job)
                 self.assertEqual([found for found in folders() if found not in before and f"-{agent}-" in found.name], [])
+
+
+class Descriptors(StoppingTest):
+    @unittest.skipIf(SANITIZED or not shutil.which("valgrind"), "needs valgrind, and no sanitizer")
+    def test_none_is_left_open(self):
+        self.script("#!/bin/sh\necho out; echo err >&2\n[ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 3\n"
+                    "echo ready >> ready\nexec sleep 1000\n")
+        job = self.start_ready("--nproc-per-node", 2, "--max-restarts", 1, "--tee", 1, "--redirects", 2, "--log-dir", "logs",
+                               lines=2, wrap=("valgrind", "--track-fds=yes", f"--log-file={self.folder}/valgrind.%p"))
+        job.send_signal(signal.SIGTERM)
+        self.assertEqual(self.ended(job)[0], 143)
+        reports = [text for text in (path.read_text() for path in self.folder.glob("valgrind.*"))
+                   if "FILE DESCRIPTORS:" in text]
+        self.assertGreaterEqual(len(reports), 2)  # Of keeper and agent.
+        for text in reports:
+            opened = re.findall(r"Open (?:file descriptor|AF_).*\n==\d+==\s+(.*)", text)
+            self.assertEqual([how for how in opened if "inherited from parent" not in how], [], text)
 
 
 @contextlib.contextmanager
