@@ -145,6 +145,9 @@ struct Options {
   std::optional<std::set<LocalRank>>
       local_ranks_filter;  ///< Whose output may reach our own streams; nullopt: all.
 
+  /// Python workers tell their optimizer's steps, whatever their script says.
+  bool track_steps = false;
+
   Duration shutdown_timeout =
       std::chrono::seconds(30);  ///< Between a worker's stop signal and SIGKILL.
 
