@@ -83,6 +83,18 @@ std::string list_victims(const std::vector<Victim>& victims) {
   return text;
 }
 
+/// ` at step 1,204 in phase train`: what the worker's beacon told last.
+std::string how_far(const WorkerFailure& failure) {
+  std::string text;
+  if (failure.step) {
+    auto digits = std::to_string(*failure.step);
+    for (auto at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+    text = " at step " + digits;
+  }
+  if (!failure.phase.empty()) text += " in phase " + failure.phase;
+  return text;
+}
+
 bool misses_a_module(const WorkerFailure& failure) {
   const auto names_it = [](const std::string& text) {
     return text.find("ModuleNotFoundError") != std::string::npos ||
@@ -141,6 +153,7 @@ std::string shell_text(const std::vector<std::string>& argv) {
 
 std::string closing_block(const Verdict& verdict, const JobFacts& facts) {
   std::string summary = verdict.summary;
+  if (verdict.cause) summary += how_far(*verdict.cause);
   if (verdict.cause) {
     const auto& cause = *verdict.cause;
     const bool is_a_worker = cause.cause != Cause::LostNode;

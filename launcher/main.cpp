@@ -125,6 +125,16 @@ Result<std::optional<agent::LogFolder>> make_log_folder(const Options& options,
   return std::optional(std::move(*folder));
 }
 
+/// Where the folder of the workers' beacons may be: in memory, rather than on a disk.
+std::vector<std::string> beacon_roots(const Environment& environment) {
+  std::vector<std::string> roots{"/dev/shm"};
+  for (const char* const variable : {"XDG_RUNTIME_DIR", "TMPDIR"}) {
+    if (auto folder = value_of(environment, variable)) roots.push_back(std::move(*folder));
+  }
+  roots.emplace_back("/tmp");
+  return roots;
+}
+
 /// Says what is in the log folder, or that there is none where one might be expected.
 void announce_logs(const Options& options, const std::string& folder, Logger& logger) {
   const bool tees = any_rank(options, options.tee);
@@ -156,7 +166,8 @@ bool is_python(const std::string& path) {
 /// start and to end workers.
 std::size_t store_connections(std::uint32_t workers) {
   constexpr std::size_t kOwnDescriptors = 48;
-  constexpr std::size_t kForEachWorker = 6;  // Two pidfds, two pipes, and both while it is spawned.
+  constexpr std::size_t kForEachWorker =
+      7;  // Two pidfds, a page, two pipes, both while it is spawned.
   constexpr std::size_t kFewest = 16;
   const auto kept = kOwnDescriptors + kForEachWorker * workers;
   const std::size_t limit = posix::open_file_limit();
@@ -255,10 +266,12 @@ Result<MeetingPoint::Settings> meeting_settings(const Options& options,
 Result<agent::Outcome> run_alone(boost::asio::io_context& loop, agent::AgentSettings settings,
                                  const Options& options, const agent::KeeperLink& keeper,
                                  Logger& logger) {
-  rendezvous::SoloAttendance attendance(loop.get_executor(),
-                                        {.max_restarts = options.job.max_restarts,
-                                         .restart_backoff = options.job.restart_backoff,
-                                         .seed = random_number()});
+  rendezvous::SoloAttendance attendance(
+      loop.get_executor(),
+      {.max_restarts = options.job.max_restarts,
+       .max_restarts_without_progress = options.job.max_restarts_without_progress,
+       .restart_backoff = options.job.restart_backoff,
+       .seed = random_number()});
   agent::Agent agent(loop, std::move(settings), keeper, attendance, logger);
   return agent.run();
 }
@@ -327,6 +340,8 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   settings.environment.omp_num_threads = omp_share(options, environment, *logger);
   settings.environment.base = workers_base(std::move(entries), options);
   settings.environment.job_id = facts.id;
+  settings.environment.tracks_steps = options.track_steps;
+  settings.beacons = {.roots = beacon_roots(environment), .tracks_steps = options.track_steps};
   settings.open_files = posix::raise_open_file_limit();
   settings.store_options.limits.connections =
       std::min(settings.store_options.limits.connections, store_connections(options.nproc));

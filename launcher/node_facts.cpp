@@ -26,6 +26,7 @@ bool is_in_container(const Environment& environment) {
 }
 
 constexpr const char* kTokenFileVariable = "MUSTER_TOKEN_FILE";
+constexpr const char* kBeaconVariable = "MUSTER_BEACON";  // Of an outer agent's worker.
 
 /// Whether an entry of the environment (`NAME=value`) is of that variable.
 bool is_of(const std::string& entry, std::string_view name) {
@@ -95,7 +96,9 @@ Result<void> name_interface(Options& options) {
 }
 
 std::vector<std::string> workers_base(std::vector<std::string> entries, const Options& options) {
-  std::erase_if(entries, [](const auto& entry) { return is_of(entry, kTokenFileVariable); });
+  std::erase_if(entries, [](const auto& entry) {
+    return is_of(entry, kTokenFileVariable) || is_of(entry, kBeaconVariable);
+  });
   if (!options.iface.empty() && options.iface != "auto") {
     for (const std::string name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) {
       const bool set =

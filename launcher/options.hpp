@@ -161,6 +161,9 @@ struct Options {
   std::optional<std::set<LocalRank>>
       local_ranks_filter;  ///< Whose output may reach our own streams; nullopt: all.
 
+  /// Python workers tell their optimizer's steps, whatever their script says.
+  bool track_steps = false;
+
   Stopping stopping;
 
   ProgramKind program_kind = ProgramKind::Script;

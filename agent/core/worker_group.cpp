@@ -42,6 +42,7 @@ void WorkerGroup::on(TimePoint, const Assigned& assigned) {
   assignment_ = assigned.assignment;
   newest_ = assignment_.round;
   workers_.assign(settings_.workers, Worker::Absent);
+  beacons_.assign(settings_.workers, {});
   victims_.clear();
   prepared_ = false;
   leftovers_.reset();
@@ -112,9 +113,10 @@ void WorkerGroup::on(TimePoint now, const Exited& exited) {
   // and one that ends for want of it will not save any more; whether it had finished as well is not
   // known. What fails of itself does so again in the next round.
   const bool saved =
-      prepared_ && settings_.preempt_signal != 0 &&
-      (left_as_asked(exited.status, settings_.preempt_signal) ||
-       exited.evidence.cause == Cause::PeerLoss || exited.evidence.cause == Cause::WorkerError);
+      (has_saved(exited.index) && exited.status.success()) ||
+      (prepared_ && settings_.preempt_signal != 0 &&
+       (left_as_asked(exited.status, settings_.preempt_signal) ||
+        exited.evidence.cause == Cause::PeerLoss || exited.evidence.cause == Cause::WorkerError));
   workers_[exited.index] = exited.status.success() && !saved ? Worker::Succeeded : Worker::Ended;
 
   if (killing != nullptr || saved ||
@@ -167,6 +169,7 @@ void WorkerGroup::on(TimePoint, const PrepareOrdered& ordered) {
   const bool signals =
       settings_.preempt_signal != 0 && (is_starting() || std::holds_alternative<Running>(phase_));
   if (!prepared_) {
+    for (auto& beacon : beacons_) beacon.before = beacon.saves;
     actions_.emplace_back(TellWorkers{TellWorkers::Word::CheckpointNow});
     for (std::uint32_t index = 0; signals && index < workers_.size(); ++index) {
       if (workers_[index] == Worker::Alive)
@@ -200,6 +203,15 @@ void WorkerGroup::on(TimePoint now, const LeaseEnded& ended) {
 void WorkerGroup::on(TimePoint, const LeaseHalfOver&) {
   if (!std::holds_alternative<Idle>(phase_))
     actions_.emplace_back(TellWorkers{TellWorkers::Word::LeaseRunningOut});
+}
+
+void WorkerGroup::on(TimePoint, const BeaconHeard& heard) {
+  if (heard.index >= beacons_.size()) return;
+  const bool had_saved = has_saved(heard.index);
+  auto& beacon = beacons_[heard.index];
+  beacon.saves = heard.saves;
+  beacon.tells_saves = heard.heeds_requests || heard.saves > 0;
+  if (has_saved(heard.index) != had_saved) say_who_still_saves();
 }
 
 void WorkerGroup::on(TimePoint, const SignalPassed& passed) {
@@ -375,15 +387,22 @@ void WorkerGroup::fail(WorkerFailure failure, std::uint32_t index) {
   send(Failed{assignment_.round, std::move(failure), started});
 }
 
-/// Those that are about to be started have not saved either. Where no signal asks them to, nobody
+/// Those that are about to be started have not saved either. Where nothing asks them to, nobody
 /// waits for what will not come.
 void WorkerGroup::say_who_still_saves() {
-  const auto saves = [this](Worker worker) {
-    return settings_.preempt_signal != 0 &&
-           (worker == Worker::Alive || (worker == Worker::Absent && is_starting()));
-  };
-  const auto left = std::count_if(workers_.begin(), workers_.end(), saves);
-  send(Saving{assignment_.round, static_cast<std::uint32_t>(left)});
+  const bool signals = settings_.preempt_signal != 0;
+  std::uint32_t left = 0;
+  for (std::uint32_t index = 0; index < workers_.size(); ++index) {
+    const bool will_save = workers_[index] == Worker::Alive
+                               ? (signals || beacons_[index].tells_saves) && !has_saved(index)
+                               : signals && workers_[index] == Worker::Absent && is_starting();
+    if (will_save) ++left;
+  }
+  send(Saving{assignment_.round, left});
+}
+
+bool WorkerGroup::has_saved(std::uint32_t index) const {
+  return prepared_ && beacons_[index].saves > beacons_[index].before;
 }
 
 bool WorkerGroup::is_starting() const {

@@ -44,7 +44,8 @@ namespace muster::agent {
 /// not mentioned. The tree is everything that descends from a worker, its main process included.
 ///
 /// Before a machine is taken away (Prepare) the workers are told to save, by a signal where one is set.
-/// One that then leaves as asked has saved; it has neither failed nor finished.
+/// One that then leaves as asked has saved; it has neither failed nor finished. So has one whose beacon
+/// tells of a checkpoint since. For those that neither get a signal nor heed their beacon nobody waits.
 ///
 /// Pure: the same calls give the same actions.
 // clang-format on
@@ -119,6 +120,13 @@ class WorkerGroup {
     std::string reason;
   };
   struct LeaseHalfOver {};
+  /// What a worker's beacon says: checkpoints written in this round, and whether it looks for
+  /// requests to save. Fed before PrepareOrdered as well: what is written after that counts.
+  struct BeaconHeard {
+    std::uint32_t index;
+    std::uint64_t saves;
+    bool heeds_requests;
+  };
   struct SignalPassed {
     int signal;
   };  ///< For every worker's main process, the job goes on.
@@ -129,7 +137,7 @@ class WorkerGroup {
   using Event =
       std::variant<Assigned, Hosted, NotHosted, KnockHeard, KnockFailed, MasterIsUp, Spawned,
                    NotSpawned, Exited, StopOrdered, PrepareOrdered, LeaseEnded, LeaseHalfOver,
-                   SignalPassed, LauncherSignalled, Hurried, TreeEmptied, Ticked>;
+                   BeaconHeard, SignalPassed, LauncherSignalled, Hurried, TreeEmptied, Ticked>;
 
   struct HostStore {
     Assignment assignment;
@@ -213,6 +221,11 @@ class WorkerGroup {
     int signal;
   };
   enum class Worker { Absent, Alive, Succeeded, Ended };
+  struct Beacon {
+    bool tells_saves = false;
+    std::uint64_t saves = 0;
+    std::uint64_t before = 0;  // Saves, when the workers were told to save.
+  };
 
   void on(TimePoint now, const Assigned& assigned);
   void on(TimePoint now, const Hosted& hosted);
@@ -227,6 +240,7 @@ class WorkerGroup {
   void on(TimePoint now, const PrepareOrdered& ordered);
   void on(TimePoint now, const LeaseEnded& ended);
   void on(TimePoint now, const LeaseHalfOver& half);
+  void on(TimePoint now, const BeaconHeard& heard);
   void on(TimePoint now, const SignalPassed& passed);
   void on(TimePoint now, const LauncherSignalled& signalled);
   void on(TimePoint now, const Hurried& hurried);
@@ -249,6 +263,7 @@ class WorkerGroup {
   void fail_to_start(std::uint32_t index, const std::string& message, bool user_error);
   void fail(WorkerFailure failure, std::uint32_t index);
   void say_who_still_saves();
+  bool has_saved(std::uint32_t index) const;
   bool is_starting() const;
   bool any_alive() const;
   bool all_succeeded() const;
@@ -258,6 +273,7 @@ class WorkerGroup {
   Assignment assignment_;
   RoundId newest_;  // The highest round named to us, in an Assignment or a Stop.
   std::vector<Worker> workers_;
+  std::vector<Beacon> beacons_;
   std::vector<Victim> victims_;
   bool prepared_ = false;  // The workers of the round were told to save.
   std::optional<Leftovers> leftovers_;

@@ -49,9 +49,12 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
                     attendance_.report(StoreRefused{round, address});
                   }},
              std::move(settings_.first_store), logger),
+      beacons_(std::move(settings_.beacons), settings_.workers.size(), keeper.private_folder,
+               logger),
       signal_wait_(loop),
       keeper_wait_(loop),
       timer_(loop),
+      beacon_timer_(loop),
       out_(loop, 1, "stdout", logger),
       err_(loop, 2, "stderr", logger),
       err_is_terminal_(posix::is_terminal(2)) {
@@ -194,6 +197,9 @@ void Agent::act(const WorkerGroup::Send& send) {
   if (std::holds_alternative<Succeeded>(report) && posix::has_children()) {
     announce_drain();
   }
+  // What the workers had reached by then.
+  if (std::holds_alternative<Failed>(report) || std::holds_alternative<Stopped>(report))
+    look_at_beacons();
   attendance_.report(std::move(report));
 }
 
@@ -205,6 +211,9 @@ void Agent::act(const WorkerGroup::EndRound& end) {
   }
   knocker_.reset();
   cgroup_.reset();
+  beacon_timer_.cancel();
+  beacons_.end_round();
+  reported_progress_.clear();
   is_empty_ = true;
   // Workers of other nodes may not even have begun to meet there.
   const bool others_meet = assignment_.nodes > 1 && !is_over_;
@@ -256,12 +265,6 @@ void Agent::act(const WorkerGroup::Knock& knock) {
 
 void Agent::act(const WorkerGroup::StopKnocking&) { knocker_.reset(); }
 
-void Agent::act(const WorkerGroup::TellWorkers& tell) {
-  const bool running_out = tell.word == WorkerGroup::TellWorkers::Word::LeaseRunningOut;
-  logger_.debug("telling the workers word={}",
-                running_out ? "lease-running-out" : "checkpoint-now");
-}
-
 void Agent::obey(const Order& order) {
   std::visit([this](const auto& what) { obey(what); }, order);
 }
@@ -292,6 +295,7 @@ void Agent::obey(const Stop& stop) {
                printable(stop.reason), signal_name(stop.signal),
                std::chrono::duration<double>(settings_.stopping.grace).count());
   is_over_ = true;
+  if (stop.round == assignment_.round) tell_round_is_over();
   feed(WorkerGroup::StopOrdered{stop});
   if (is_empty_) store_.close();
 }
@@ -301,6 +305,8 @@ void Agent::obey(const Prepare& prepare) {
   logger_.warn(
       "a machine of the job will be taken away: the workers should save reason=\"{}\" left={}",
       printable(prepare.reason), left > 0 ? std::to_string(std::lround(left)) + "s" : "unknown");
+  look_at_beacons();  // A save counts from now on.
+  tell_deadline(prepare);
   feed(WorkerGroup::PrepareOrdered{prepare});
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "agent/core/worker_group.hpp"
+#include "agent/run/beacons.hpp"
 #include "agent/run/console.hpp"
 #include "agent/run/keeper.hpp"
 #include "agent/run/knocker.hpp"
@@ -77,6 +78,7 @@ struct AgentSettings {
   /// and no lease, and none is named, everybody may.
   std::vector<store::Network> store_allow;
   PreemptSettings preempt;
+  BeaconSettings beacons;
   store::ServerOptions store_options;
   std::optional<LogFolder> logs;
   bool error_files = false;  ///< Workers get a TORCHELASTIC_ERROR_FILE in the log folder.
@@ -143,6 +145,12 @@ class Agent {
   void on_parents_end();
   void notice(const std::string& reason);
 
+  // In agent_beacons.cpp.
+  void watch_beacons();
+  void look_at_beacons();
+  void tell_deadline(const Prepare& prepare);
+  void tell_round_is_over();
+
   // In agent_workers.cpp, with the actions that concern one.
   Result<std::unique_ptr<Worker>> prepare(const WorkerGroup::Spawn& spawn, posix::Command& command);
   void watch_worker(std::uint32_t index);
@@ -173,11 +181,14 @@ class Agent {
   std::string interface_;  // Of the running round's route between nodes; empty: none is told.
   std::optional<OomWatch> oom_;
   std::optional<posix::WorkersCgroup> cgroup_;  // Of the running round.
+  Beacons beacons_;
+  std::vector<WorkerProgress> reported_progress_;  // Of the running round, last.
 
   std::optional<posix::SignalSource> signals_;
   boost::asio::posix::stream_descriptor signal_wait_;
   boost::asio::posix::stream_descriptor keeper_wait_;
   boost::asio::steady_timer timer_;
+  boost::asio::steady_timer beacon_timer_;
   Console out_;
   Console err_;
   std::size_t lost_lines_ = 0;  // Of our own log, while nobody read stderr.

@@ -33,11 +33,14 @@ Result<std::unique_ptr<Worker>> Agent::prepare(const WorkerGroup::Spawn& spawn,
   if (!streams) return pass(streams.error());
   worker->streams = std::move(*streams);
 
+  const auto beacon = beacons_.prepare(spawn.index);
   command.path = plan.path;
   command.argv = plan.argv;
-  command.environment =
-      worker_environment(settings_.environment, spawn.assignment, spawn.index,
-                         {.error_file = worker->error_file, .interface = interface_});
+  command.environment = worker_environment(settings_.environment, spawn.assignment, spawn.index,
+                                           {.error_file = worker->error_file,
+                                            .interface = interface_,
+                                            .beacon = beacon,
+                                            .python_folder = beacons_.python_folder()});
   command.out = worker->streams.out();
   command.err = worker->streams.err();
   command.signals = keeper_.user_signals;
@@ -83,6 +86,7 @@ void Agent::act(const WorkerGroup::Spawn& spawn) {
                 assignment_.rank_offset.value + spawn.index, workers_[spawn.index]->process->pid(),
                 assignment_.attempt);
   watch_worker(spawn.index);
+  if (spawn.index == 0) watch_beacons();
   feed(WorkerGroup::Spawned{spawn.index});
 }
 
@@ -192,7 +196,12 @@ WorkerFailure Agent::examine(std::uint32_t index, const ExitStatus& status) {
   if (oom_ && status.signal == SIGKILL) {
     observed.out_of_memory = oom_->explain(worker.process->pid());
   }
-  return assess(std::move(observed));
+  auto failure = assess(std::move(observed));
+  if (auto said = beacons_.heard(index)) {
+    if (said->step > 0) failure.step = said->step;
+    failure.phase = std::move(said->phase);
+  }
+  return failure;
 }
 
 int Agent::pid_of(const WorkerFailure& failure) const {

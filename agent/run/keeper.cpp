@@ -2,6 +2,7 @@
 
 #include "agent/run/farewell_note.hpp"
 #include "agent/run/lease_guard.hpp"
+#include "agent/run/private_folder.hpp"
 #include "base/exit_status.hpp"
 #include "base/posix/fork.hpp"
 #include "base/posix/process_handle.hpp"
@@ -74,6 +75,7 @@ void say_farewell(const posix::SharedNote& shared, const ExitStatus& ended) {
 struct Shared {
   posix::LeasePage page;
   posix::SharedNote farewell;
+  posix::SharedNote private_folder;
 };
 
 int keep(int agent, posix::SignalSource signals, const Shared& shared, posix::BootTimer timer,
@@ -89,6 +91,7 @@ int keep(int agent, posix::SignalSource signals, const Shared& shared, posix::Bo
   if (!in_order) posix::end_workers_cgroups_of(agent);  // They are empty now.
   // Ranks are free only when nothing of us can act in them; else the lease decides.
   if (swept.is_empty) say_farewell(shared.farewell, ended);
+  remove_private_folder(shared.private_folder);
   // Only now: whoever should read what we say may be asleep.
   if (!in_order) say("the agent " + describe(ended) + "; its workers were ended");
   if (!swept.is_empty) say(posix::describe(swept));
@@ -149,11 +152,12 @@ int run_kept(const std::function<int(const KeeperLink&)>& agent) {
   auto signals = posix::SignalSource::open(handled);
   auto page = posix::LeasePage::create();
   auto note = posix::SharedNote::create();
+  auto folder = posix::SharedNote::create();
   auto timer = posix::BootTimer::create();
   auto self = posix::DeathWatch::of_this_process();
   for (const auto* error : {signals ? nullptr : &signals.error(), page ? nullptr : &page.error(),
-                            note ? nullptr : &note.error(), timer ? nullptr : &timer.error(),
-                            self ? nullptr : &self.error()}) {
+                            note ? nullptr : &note.error(), folder ? nullptr : &folder.error(),
+                            timer ? nullptr : &timer.error(), self ? nullptr : &self.error()}) {
     if (error == nullptr) continue;
     say(error->message);
     return kOwnError;
@@ -171,7 +175,7 @@ int run_kept(const std::function<int(const KeeperLink&)>& agent) {
     posix::adopt_orphans();
     self->held.reset();
     const KeeperLink link{std::move(self->watch), std::move(*page), std::move(user),
-                          std::move(*note), parent};
+                          std::move(*note), std::move(*folder), parent};
     const int code = agent(link);
     // Nothing is left to be kept from running, but what ends with the process itself: a sanitizer
     // looks for leaks from a process below this one, and would wait for ever for one that is
@@ -179,8 +183,8 @@ int run_kept(const std::function<int(const KeeperLink&)>& agent) {
     link.page.renew_for_ever();
     return code;
   }
-  return keep(*child, std::move(*signals), {std::move(*page), std::move(*note)}, std::move(*timer),
-              bystanders);
+  return keep(*child, std::move(*signals), {std::move(*page), std::move(*note), std::move(*folder)},
+              std::move(*timer), bystanders);
 }
 
 }  // namespace muster::agent

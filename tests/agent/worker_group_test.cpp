@@ -324,6 +324,45 @@ TEST_CASE("before the machine is taken away the workers are asked to save, once"
   CHECK(sim.saving == std::vector<std::uint32_t>{3, 3, 2, 1});
 }
 
+TEST_CASE("a worker whose beacon tells of a checkpoint since it was asked has saved",
+          "[agent][group]") {
+  GroupSim sim(3);
+  sim.assign(1);
+  sim.feed(Group::BeaconHeard{0, 4, false});  // Saves now and then.
+  sim.feed(Group::BeaconHeard{1, 0, true});   // Looks for requests.
+  sim.feed(Group::BeaconHeard{2, 0, false});  // Only tells its steps: it would not save.
+  CHECK(sim.saving.empty());
+  sim.feed(Group::PrepareOrdered{{{1, 1}, "drained", 30s}});
+  sim.feed(Group::BeaconHeard{0, 4, false});
+  CHECK(sim.saving == std::vector<std::uint32_t>{2});
+  sim.feed(Group::BeaconHeard{0, 5, false});
+  sim.feed(Group::BeaconHeard{0, 6, false});
+  CHECK(sim.saving == std::vector<std::uint32_t>{2, 1});
+  sim.feed(Group::BeaconHeard{1, 1, true});
+  CHECK(sim.saving == std::vector<std::uint32_t>{2, 1, 0});
+  for (std::uint32_t index = 0; index < 2; ++index) sim.exit(index, {});
+  CHECK(sim.reports == Reports{"started"});  // They have not finished.
+}
+
+TEST_CASE("a worker that gets a signal has saved also when its beacon says so", "[agent][group]") {
+  GroupSim sim(2, 30s, SIGUSR1);
+  sim.assign(1);
+  sim.feed(Group::PrepareOrdered{{{1, 1}, "drained", 30s}});
+  sim.feed(Group::BeaconHeard{1, 1, false});
+  CHECK(sim.saving == std::vector<std::uint32_t>{2, 1});
+}
+
+TEST_CASE("what a beacon told in one round says nothing in the next", "[agent][group]") {
+  GroupSim sim(1);
+  sim.assign(1);
+  sim.feed(Group::BeaconHeard{0, 4, true});
+  sim.stop(1);
+  sim.exit(0, {.signal = SIGTERM});
+  sim.assign(2);
+  sim.feed(Group::PrepareOrdered{{{1, 2}, "drained", 30s}});
+  CHECK(sim.saving == std::vector<std::uint32_t>{0});
+}
+
 TEST_CASE("a worker that saved and left has neither failed nor finished", "[agent][group]") {
   GroupSim sim(2, 30s, SIGUSR1);
   sim.assign(1);

@@ -24,11 +24,12 @@ class Environment(JobTest):
         code, _, err = self.run_job("--nproc-per-node=2", "--max-restarts=3", "--role", "trainer", "--rdzv-id", "job 7",
                                     "worker.sh")
         self.assertEqual(code, 0, err)
-        ports = set()
+        ports, beacons = set(), set()
         for rank in "01":
             entries = (self.folder / f"env.{rank}").read_text().split("\0")[:-1]
             seen = dict(entry.split("=", 1) for entry in entries)
             ports.add(seen["MASTER_PORT"])
+            beacons.add(seen["MUSTER_BEACON"])
             inherited = set(self.environment) | {"PWD", "SHLVL", "_", "OLDPWD"}
             expected = {
                 "RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "LOCAL_SIZE": "2",
@@ -38,9 +39,11 @@ class Environment(JobTest):
                 "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_ERROR_FILE": "",
                 "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
                 "OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // 2)),
+                "MUSTER_BEACON": seen["MUSTER_BEACON"],
+                "PYTHONPATH": str(pathlib.Path(seen["MUSTER_BEACON"]).with_name("python")),
             }
             self.assertEqual({name: value for name, value in seen.items() if name not in inherited}, expected)
-        self.assertEqual(len(ports), 1)
+        self.assertEqual((len(ports), len(beacons)), (1, 2))
         self.assertRegex(err, r"^muster \S+ info +OMP_NUM_THREADS=\d+ for each worker: .*\n$")
 
     def test_threads_are_left_alone_for_one_worker_and_where_they_are_set(self):
