@@ -182,6 +182,17 @@ Result<void> set_local_ranks_filter(Options& options, const Context& context) {
   return {};
 }
 
+Result<void> set_report(Options& options, const Context& context) {
+  const std::string& path = context.given.value;
+  if (path == "-") {
+    return refuse(context.given, "a file",
+                  "a name; the workers' own output would stand around it on stdout");
+  }
+  options.report = path;
+  options.report_origin = context.given.origin;
+  return {};
+}
+
 Result<void> set_log_level(Options& options, const Context& context) {
   const auto level = parse_log_level(context.given.value);
   if (!level) {
@@ -232,6 +243,7 @@ constexpr std::array kSetters{
     Setter{"redirects", set_redirects},
     Setter{"tee", set_tee},
     Setter{"local-ranks-filter", set_local_ranks_filter},
+    Setter{"report", set_report},
     Setter{"log-level", set_log_level},
     Setter{"monitor-interval", set_monitor_interval},
     Setter{"start-method", set_start_method},

@@ -89,6 +89,7 @@ constexpr std::array kFlags{
     shown("tee", 't', Takes::Value, "MAP", "the same, and to the console as well [0]"),
     shown("local-ranks-filter", '\0', Takes::Value, "RANKS",
           "local ranks that may write to the console: 0,1 [all]"),
+    ours("report", Takes::Value, "FILE", "", "write how the job ended, as JSON"),
     ours("log-level", Takes::Value, "LEVEL", "",
          "muster's own log: trace, debug, info, warn, error, off [info]"),
     shown("monitor-interval", '\0', Takes::Value, "SECONDS", "accepted, without meaning"),

@@ -9,8 +9,9 @@
 #include "base/posix/socket.hpp"
 #include "base/posix/stream.hpp"
 #include "base/posix/tcp_stream.hpp"
+#include "base/posix/whole_file.hpp"
 #include "base/text.hpp"
-#include "launcher/closing_block.hpp"
+#include "launcher/ending.hpp"
 #include "launcher/lookup.hpp"
 #include "launcher/machine.hpp"
 #include "launcher/meeting_point.hpp"
@@ -46,8 +47,12 @@ int leave(const ExitNow& now) {
   return told ? now.code : kOwnError;
 }
 
+std::string own_error_line(const std::string& message) {
+  return "muster: error: " + message + "\n";
+}
+
 int own_error(const std::string& message) {
-  (void)posix::write_within(2, "muster: error: " + message + "\n", kErrorPatience);
+  (void)posix::write_within(2, own_error_line(message), kErrorPatience);
   return kOwnError;
 }
 
@@ -157,11 +162,6 @@ std::string omp_share(const Options& options, const Environment& environment, Lo
   return std::to_string(share);
 }
 
-/// Whether a program that the user named is an interpreter: `muster python3 train.py`.
-bool is_python(const std::string& path) {
-  return path.substr(path.rfind('/') + 1).starts_with("python");
-}
-
 /// How many connections the store may hold so that the agent keeps the descriptors that it needs to
 /// start and to end workers.
 std::size_t store_connections(std::uint32_t workers) {
@@ -213,6 +213,14 @@ agent::AgentSettings agent_settings(const Options& options, const Program& progr
                       .left = options.preemption.deadline,
                       .signal = options.preemption.signal};
   return settings;
+}
+
+/// Before the work is done.
+Result<void> can_report(const Options& options) {
+  if (options.report.empty()) return {};
+  const auto possible = posix::can_replace_file(options.report);
+  if (possible) return {};
+  return fail(Errc::InvalidArgument, options.report_origin + ": " + possible.error().message);
 }
 
 std::uint64_t random_number() {
@@ -276,20 +284,7 @@ Result<agent::Outcome> run_alone(boost::asio::io_context& loop, agent::AgentSett
   return agent.run();
 }
 
-void report_end(const Verdict& verdict, const Program& program, JobFacts facts) {
-  if (verdict.exit_code == 0) return;
-  facts.command = shell_text(
-      worker_command(program, verdict.cause ? verdict.cause->local_rank : LocalRank{0}).argv);
-  facts.python = program.python;
-  if (!facts.python && is_python(program.path)) {
-    facts.python = ChosenPython{.path = program.path, .why = "named on the command line"};
-  }
-  facts.err_on_terminal = posix::is_terminal(2);
-  (void)posix::write_within(2, closing_block(verdict, facts), kReadPatience);
-}
-
 int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper) {
-  const auto started = std::chrono::steady_clock::now();
   std::vector<std::string> entries;
   const auto environment = read_environment(entries);
   auto parsed = parse_command_line(argv, environment, this_machine());
@@ -304,9 +299,21 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   const auto program = resolve_program(options, environment);
   if (!program) return leave(usage_error(program.error().message));
 
-  JobFacts facts;
-  facts.id = options.rdzv_id.value_or("");
-  if (facts.id.empty()) facts.id = random_id();
+  if (const auto possible = can_report(options); !possible)
+    return leave(usage_error(possible.error().message));
+
+  auto id = options.rdzv_id.value_or("");
+  if (id.empty()) id = random_id();
+  Ending ending(id,
+                {.report = options.report,
+                 .parent_error = value_of(environment, "TORCHELASTIC_ERROR_FILE").value_or("")},
+                *program, MUSTER_VERSION, *logger);
+  auto& facts = ending.facts();
+  const auto give_up = [&ending](const std::string& message) {
+    const int code = own_error(message);
+    ending.keep(code, message, own_error_line(message));
+    return code;
+  };
 
   auto settings = agent_settings(options, *program);
   std::optional<MeetingPoint::Settings> meeting;
@@ -321,12 +328,12 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
     auto master = numeric_address_of(options.master);
     if (!master) return leave(usage_error("--master-addr: " + master.error().message));
     settings.store = *master;
+    facts.node_rank = NodeRank{0};
     // First the port: where it can't be had nothing was made yet.
     if (!settings.store_ports || master->port != 0) {
       auto bound = agent::StorePort::reserve_at(*master, settings.environment.agent_hosts_store);
       if (!bound) {
-        return own_error("the worker store (--master-addr, --master-port): " +
-                         bound.error().message);
+        return give_up("the worker store (--master-addr, --master-port): " + bound.error().message);
       }
       settings.first_store = std::move(*bound);
     }
@@ -345,7 +352,6 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   settings.open_files = posix::raise_open_file_limit();
   settings.store_options.limits.connections =
       std::min(settings.store_options.limits.connections, store_connections(options.nproc));
-  settings.error_files = options.log_dir.has_value();
   if (*logs) facts.log_folder = (*logs)->path();
   settings.logs = std::move(*logs);
   announce_logs(options, facts.log_folder, *logger);
@@ -363,23 +369,23 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   } else {
     outcome = run_alone(loop, std::move(settings), options, keeper, *logger);
   }
-  if (!outcome) return own_error(outcome.error().message);
+  if (!outcome) return give_up(outcome.error().message);
   if (!outcome->verdict) {
-    (void)posix::write_within(
-        2, fmt::format("muster: job {}: {}\n", printable(facts.id), printable(outcome->message)),
-        kReadPatience);
+    const auto line =
+        fmt::format("muster: job {}: {}\n", printable(facts.id), printable(outcome->message));
+    (void)posix::write_within(2, line, kReadPatience);
+    ending.keep(outcome->exit_code, outcome->message, line);
     return outcome->exit_code;
   }
 
   const auto& verdict = *outcome->verdict;
-  facts.took = std::chrono::steady_clock::now() - started;
   if (point) {
-    const auto rank = point->node_rank();
+    const auto rank = facts.node_rank = point->node_rank();
     const bool is_our_worker = verdict.cause && verdict.cause->cause != Cause::LostNode &&
                                verdict.cause->node_rank == rank;
     facts.is_told_elsewhere = rank && *rank != NodeRank{0} && !is_our_worker && !verdict.alone;
   }
-  report_end(verdict, *program, facts);
+  ending.tell(verdict, outcome->cause_file);
   if (point) point->see_off(agent::user_signals(keeper.user_signals));
   return verdict.exit_code;
 }

@@ -174,6 +174,7 @@ void reconcile(Options& options) {
           "--log-dir /dev/null: --redirects, --tee and --local-ranks-filter have no effect");
     }
     options.log_dir.reset();
+    options.keeps_files = false;
     options.redirects = none;
     options.tee = none;
     options.local_ranks_filter.reset();

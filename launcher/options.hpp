@@ -156,6 +156,9 @@ struct Options {
   WorkerStore worker_store = WorkerStore::Agent;
 
   std::optional<std::string> log_dir;  ///< Not empty.
+  bool keeps_files = true;             ///< False: `--log-dir /dev/null`.
+  std::string report;                  ///< The file for the end of the job; empty: none.
+  std::string report_origin;           ///< The flag or variable that names it.
   StreamMap redirects;                 ///< To files.
   StreamMap tee;                       ///< To files and, with a prefix, to our own streams.
   std::optional<std::set<LocalRank>>

@@ -103,14 +103,16 @@ Result<Outcome> Agent::run() {
   if (settings_.stopping.dies_with_parent) {
     parent_.emplace(loop_, keeper_.parent, [this] { on_parents_end(); });
   }
-  attendance_.attend(
-      {.on_order = [this](const Order& order) { obey(order); },
-       .on_fence = [this](const std::string& reason) { on_fence(reason); },
-       .on_half_lease = [this] { feed(WorkerGroup::LeaseHalfOver{}); },
-       .on_giving_up =
-           [this](int exit_code, const std::string& message) {
-             leave({.verdict = std::nullopt, .exit_code = exit_code, .message = message});
-           }});
+  attendance_.attend({.on_order = [this](const Order& order) { obey(order); },
+                      .on_fence = [this](const std::string& reason) { on_fence(reason); },
+                      .on_half_lease = [this] { feed(WorkerGroup::LeaseHalfOver{}); },
+                      .on_giving_up =
+                          [this](int exit_code, const std::string& message) {
+                            leave({.verdict = std::nullopt,
+                                   .exit_code = exit_code,
+                                   .message = message,
+                                   .cause_file = {}});
+                          }});
   attendance_.report(std::move(hello));
   loop_.run();
 
@@ -286,6 +288,7 @@ void Agent::obey(const Assignment& assignment) {
   }
   if (!oom_) oom_.emplace();
   oom_->begin_round();
+  error_files_.clear();
   interface_ = interface_for(assignment);
   feed(WorkerGroup::Assigned{assignment});
 }
@@ -313,7 +316,14 @@ void Agent::obey(const Prepare& prepare) {
 void Agent::obey(const MasterUp& up) { feed(WorkerGroup::MasterIsUp{up.round}); }
 
 void Agent::obey(const Verdict& verdict) {
-  leave({.verdict = verdict, .exit_code = verdict.exit_code, .message = {}});
+  const auto& cause = verdict.cause;
+  const auto file = cause && cause->node_rank == assignment_.node_rank
+                        ? error_files_.find(cause->pid)
+                        : error_files_.end();
+  leave({.verdict = verdict,
+         .exit_code = verdict.exit_code,
+         .message = {},
+         .cause_file = file == error_files_.end() ? std::string() : file->second});
 }
 
 void Agent::leave(Outcome outcome) {

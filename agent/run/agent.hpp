@@ -23,6 +23,7 @@
 
 #include <csignal>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -81,8 +82,9 @@ struct AgentSettings {
   BeaconSettings beacons;
   store::ServerOptions store_options;
   std::optional<LogFolder> logs;
-  bool error_files = false;  ///< Workers get a TORCHELASTIC_ERROR_FILE in the log folder.
-  rlimit open_files{};       ///< The user's own limit, for the workers.
+  /// Where error files are, each with a name of its own, if there is no log folder. Empty: nowhere.
+  std::string private_folder;
+  rlimit open_files{};  ///< The user's own limit, for the workers.
 };
 
 /// How an agent's part in its job ended.
@@ -91,6 +93,8 @@ struct Outcome {
   /// Where there is no verdict: the node was refused, has left, lost its rendezvous ...
   int exit_code = 0;
   std::string message;  ///< Why, for people.
+  /// The error file of the worker that was the verdict's cause; empty: none on this node.
+  std::string cause_file;
 };
 
 /// Starts, watches and ends the workers of one node, as the rendezvous orders. What to do when is
@@ -156,7 +160,8 @@ class Agent {
   void watch_worker(std::uint32_t index);
   void reap();
   void worker_ended(std::uint32_t index);
-  WorkerFailure examine(std::uint32_t index, const ExitStatus& status);
+  std::string error_file_for(const WorkerGroup::Spawn& spawn, const std::string& log_folder) const;
+  WorkerFailure examine(std::uint32_t index, const ExitStatus& status, std::int64_t ended_at);
   int pid_of(const WorkerFailure& failure) const;
   posix::Bystanders main_processes() const;
   void announce_drain();
@@ -183,6 +188,7 @@ class Agent {
   std::optional<posix::WorkersCgroup> cgroup_;  // Of the running round.
   Beacons beacons_;
   std::vector<WorkerProgress> reported_progress_;  // Of the running round, last.
+  std::map<int, std::string> error_files_;  // By the pid of who failed, of the newest round.
 
   std::optional<posix::SignalSource> signals_;
   boost::asio::posix::stream_descriptor signal_wait_;

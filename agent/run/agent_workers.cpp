@@ -5,14 +5,26 @@
 #include "agent/run/error_file.hpp"
 #include "base/posix/fork.hpp"
 #include "base/posix/process_tree.hpp"
+#include "base/posix/room.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <utility>
 
 namespace muster::agent {
 namespace asio = boost::asio;
+namespace {
+
+/// Microseconds since 1970.
+std::int64_t wall_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
+}  // namespace
 
 /// Opens the streams of a worker and fills its command in.
 Result<std::unique_ptr<Worker>> Agent::prepare(const WorkerGroup::Spawn& spawn,
@@ -25,8 +37,8 @@ Result<std::unique_ptr<Worker>> Agent::prepare(const WorkerGroup::Spawn& spawn,
     auto made = settings_.logs->worker(spawn.assignment.attempt, local_rank);
     if (!made) return pass(made.error());
     folder = *made + "/";
-    if (settings_.error_files) worker->error_file = folder + "error.json";
   }
+  worker->error_file = error_file_for(spawn, folder);
   const StreamContext context{loop_, logger_, out_, err_, err_is_terminal_};
   const auto prefix = "[" + settings_.environment.role + local_rank + "]:";
   auto streams = WorkerStreams::open(context, plan.out, plan.err, folder, prefix);
@@ -48,6 +60,15 @@ Result<std::unique_ptr<Worker>> Agent::prepare(const WorkerGroup::Spawn& spawn,
   command.lease_ends = &keeper_.page.ends();
   if (cgroup_) command.cgroup = cgroup_->descriptor();
   return worker;
+}
+
+/// Empty: it gets none.
+std::string Agent::error_file_for(const WorkerGroup::Spawn& spawn,
+                                  const std::string& log_folder) const {
+  if (!log_folder.empty()) return log_folder + "error.json";
+  if (settings_.private_folder.empty()) return {};
+  return settings_.private_folder + "/error_" + std::to_string(spawn.assignment.attempt) + "_" +
+         std::to_string(spawn.index) + ".json";
 }
 
 void Agent::act(const WorkerGroup::Spawn& spawn) {
@@ -173,6 +194,7 @@ void Agent::reap() {
 }
 
 void Agent::worker_ended(std::uint32_t index) {
+  const auto now = wall_now();
   auto& worker = *workers_[index];
   const auto status = worker.process->reap();
   if (!status) return;
@@ -183,16 +205,27 @@ void Agent::worker_ended(std::uint32_t index) {
   logger_.debug("worker ended rank={} {}", assignment_.rank_offset.value + index,
                 describe(*status));
   feed(WorkerGroup::Exited{index, *status,
-                           status->success() ? WorkerFailure{} : examine(index, *status)});
+                           status->success() ? WorkerFailure{} : examine(index, *status, now)});
 }
 
-WorkerFailure Agent::examine(std::uint32_t index, const ExitStatus& status) {
+WorkerFailure Agent::examine(std::uint32_t index, const ExitStatus& status, std::int64_t ended_at) {
   const auto& worker = *workers_[index];
   Observed observed{
       .pid = worker.process->pid(), .status = status, .has_peers = assignment_.world_size > 1};
+  observed.ended_at = ended_at;
+  if (const auto room = posix::room_at("/dev/shm"))
+    observed.shared_memory = {room->size, room->free};
   observed.stderr_lines = worker.streams.last_err_lines();
   observed.log_file = worker.streams.err_file();
-  if (!worker.error_file.empty()) observed.recorded = recorded_error(worker.error_file);
+  if (!worker.error_file.empty()) {
+    auto recorded = recorded_error(worker.error_file);
+    if (!recorded.complaint.empty()) {
+      logger_.warn("the error file {} makes no sense: {}", printable(worker.error_file),
+                   recorded.complaint);
+    }
+    observed.recorded = std::move(recorded.text);
+    error_files_[worker.process->pid()] = worker.error_file;
+  }
   if (oom_ && status.signal == SIGKILL) {
     observed.out_of_memory = oom_->explain(worker.process->pid());
   }

@@ -70,20 +70,25 @@ TEST_CASE("a machine is asked only what a flag wants to know", "[launcher][optio
 }
 
 TEST_CASE("flags of ours have variables of ours", "[launcher][options]") {
-  const Environment environment{{"MUSTER_WORKER_STORE", "torch"},
-                                {"MUSTER_PASS_LOCAL_RANK", "dash"},
-                                {"MUSTER_LOG_LEVEL", "debug"},
-                                {"PET_LOG_LEVEL", "off"},
-                                {"LOGLEVEL", "ERROR"}};
+  const Environment environment{
+      {"MUSTER_WORKER_STORE", "torch"}, {"MUSTER_PASS_LOCAL_RANK", "dash"},
+      {"MUSTER_LOG_LEVEL", "debug"},    {"MUSTER_REPORT", "end.json"},
+      {"PET_LOG_LEVEL", "off"},         {"LOGLEVEL", "ERROR"}};
   const auto options = options_of({"x"}, environment);
   CHECK(options.worker_store == WorkerStore::Torch);
   CHECK(options.pass_local_rank == PassLocalRank::Dash);
   CHECK(options.log_level == spdlog::level::debug);
+  CHECK(options.report == "end.json");
+  CHECK(options.report_origin == "MUSTER_REPORT");
   const auto over = options_of(
       {"--worker-store=agent", "--pass-local-rank", "--log-level", "warn", "x"}, environment);
   CHECK(over.worker_store == WorkerStore::Agent);
   CHECK(over.pass_local_rank == PassLocalRank::Underscore);
   CHECK(over.log_level == spdlog::level::warn);
+}
+
+TEST_CASE("a report that is named by an empty text is none", "[launcher][options]") {
+  CHECK(options_of({"--report=", "x"}, {{"MUSTER_REPORT", "end.json"}}).report.empty());
 }
 
 TEST_CASE("LOGLEVEL is read as torchrun reads it, and never refused", "[launcher][options]") {
@@ -310,6 +315,9 @@ TEST_CASE("a bad value is named with its origin and with what is right", "[launc
        "(--local-rank=N)"},
       {{"--log-level=loud", "x"},
        "--log-level: 'loud' is not a log level: give trace, debug, info, warn, error or off"},
+      {{"--report=-", "x"},
+       "--report: '-' is not a file: give a name; the workers' own output would stand around it on "
+       "stdout"},
       {{"--monitor-interval=0", "x"},
        "--monitor-interval: '0' is not an interval: give seconds above 0 (it has no meaning here)"},
       {{"-m", "--no-python", "x"},

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "base/log/log.hpp"
+#include "base/membership.hpp"
+#include "launcher/closing_block.hpp"
+#include "launcher/program.hpp"
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace muster::launcher {
+
+/// Files in which the end of the job is told, beside stderr. Empty: not there.
+struct EndFiles {
+  std::string report;        ///< `--report`.
+  std::string parent_error;  ///< The launcher's own TORCHELASTIC_ERROR_FILE.
+};
+
+/// Tells how the job ended: on stderr, in the report, and for a failure in the parent's error file
+/// and in /dev/termination-log, where Kubernetes looks for the reason. What can't be written is a
+/// warning.
+class Ending {
+ public:
+  /// The job begins now. `program` and `logger` outlive it.
+  Ending(std::string job, EndFiles files, const Program& program, std::string_view version,
+         Logger& logger);
+
+  /// To be filled in as it becomes known.
+  [[nodiscard]] JobFacts& facts() { return facts_; }
+
+  /// `cause_file`: the error file of the worker that was the cause; empty: none is here.
+  void tell(const Verdict& verdict, const std::string& cause_file);
+  /// There is no verdict: an error of our own, or this node left the job. `line` is what stderr was
+  /// told already; the files get it as well.
+  void keep(int exit_code, const std::string& message, std::string_view line);
+
+ private:
+  void write(const Verdict& verdict, std::string_view text, const std::string& cause_file);
+
+  JobFacts facts_;
+  EndFiles files_;
+  const Program& program_;
+  std::string_view version_;
+  Logger& logger_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace muster::launcher
