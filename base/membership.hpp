@@ -46,8 +46,8 @@ struct JobSettings {
   std::uint32_t preempt_signal = 0;
   /// How long they have for it, where nobody says.
   Duration preempt_deadline = std::chrono::seconds(30);
-  /// The job ends when so many attempts in a row have ended at no higher step than the first of
-  /// them; nullopt: never.
+  /// The job ends when so many attempts in a row have failed at no higher step than the first of
+  /// them, at least 2; nullopt: never.
   std::optional<std::uint32_t> max_restarts_without_progress;
   /// What a newer node sets and this version does not know, by name: it must agree as well.
   std::map<std::string, std::string> others;
@@ -259,7 +259,7 @@ struct Assignment {
   std::uint32_t restarts = 0;  ///< Failures charged to the job so far.
   std::uint32_t max_restarts = 0;
   std::uint64_t best_step = 0;  ///< The highest that any worker of the job has told so far.
-  std::uint32_t fruitless = 0;  ///< Attempts in a row that ended no further than one before.
+  std::uint32_t fruitless = 0;  ///< Failed attempts in a row since it was last exceeded.
   std::uint32_t world_size = 1;
   Rank rank_offset;             ///< Global rank of this node's first worker; the others follow.
   LocalRank local_rank_offset;  ///< Above 0 where several agents share a machine.

@@ -98,13 +98,8 @@ Result<void> set_max_restarts(Options& options, const Context& context) {
   return {};
 }
 
-Result<void> set_shutdown_timeout(Options& options, const Context& context) {
-  const auto time = parse_time(context.given.value);
-  if (!time) {
-    return refuse(context.given, "a time",
-                  "seconds (30), or an integer with a unit (500ms, 30s, 5m, 1h), at most a year");
-  }
-  options.shutdown_timeout = *time;
+Result<void> set_track_steps(Options& options, const Context& context) {
+  options.track_steps = context.given.value != "0";
   return {};
 }
 
@@ -237,7 +232,7 @@ constexpr std::array kSetters{
     Setter{"master-port", set_master_port},
     Setter{"rdzv-id", set_rdzv_id},
     Setter{"max-restarts", set_max_restarts},
-    Setter{"shutdown-timeout", set_shutdown_timeout},
+    Setter{"track-steps", set_track_steps},
     Setter{"role", set_role},
     Setter{"module", set_module},
     Setter{"no-python", set_no_python},
@@ -256,7 +251,7 @@ constexpr std::array kSetters{
 
 const Setter* setter_of(std::string_view flag) {
   for (const std::span<const Setter> setters :
-       {std::span<const Setter>(kSetters), node_setters()}) {
+       {std::span<const Setter>(kSetters), node_setters(), stop_setters()}) {
     const auto found = std::ranges::find(setters, flag, &Setter::flag);
     if (found != setters.end()) return &*found;
   }

@@ -1,5 +1,6 @@
 #include "launcher/closing_block.hpp"
 
+#include "base/failure_text.hpp"
 #include "base/text.hpp"
 #include "launcher/wall_time.hpp"
 
@@ -61,11 +62,6 @@ std::string last_lines_of(const std::string& text, std::size_t most) {
   return join_last(lines, most);
 }
 
-std::string outcome(const WorkerFailure& failure) {
-  if (failure.status) return describe(*failure.status);
-  return failure.cause == Cause::LostNode ? "was lost" : "could not be started";
-}
-
 /// `rank 3`, `ranks 0, 1, 4-7`.
 std::string name_ranks(std::vector<std::uint32_t> ranks) {
   std::sort(ranks.begin(), ranks.end());
@@ -80,6 +76,18 @@ std::string name_ranks(std::vector<std::uint32_t> ranks) {
     first = last + 1;
   }
   return (ranks.size() == 1 ? "rank " : "ranks ") + text;
+}
+
+/// ` at step 1,204 in phase train`: what the worker's beacon told last.
+std::string how_far(const WorkerFailure& failure) {
+  std::string text;
+  if (failure.step) {
+    auto digits = std::to_string(*failure.step);
+    for (auto at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+    text = " at step " + digits;
+  }
+  if (!failure.phase.empty()) text += " in phase " + failure.phase;
+  return text;
 }
 
 /// Those that ended alike share a line. Most lines of a list; the rest is counted.
@@ -122,7 +130,7 @@ std::string list_others(const std::vector<WorkerFailure>& others) {
   Alike alike;
   for (const auto& other : others) {
     alike.add(fmt::format("{} {}{}{}", other.node.empty() ? "" : " on " + other.node,
-                          outcome(other), other.detail.empty() ? "" : ": ", other.detail),
+                          how_it_failed(other), other.detail.empty() ? "" : ": ", other.detail),
               other.rank.value);
   }
   return alike.text();
@@ -184,6 +192,7 @@ std::string shell_text(const std::vector<std::string>& argv) {
 
 std::string closing_block(const Verdict& verdict, const JobFacts& facts) {
   std::string summary = verdict.summary;
+  if (verdict.cause) summary += how_far(*verdict.cause);
   if (verdict.cause) {
     const auto& cause = *verdict.cause;
     const bool is_a_worker = cause.cause != Cause::LostNode;

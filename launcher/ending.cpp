@@ -14,8 +14,6 @@ namespace {
 constexpr const char* kTerminationLog = "/dev/termination-log";
 /// Kubernetes reads no more of it.
 constexpr std::size_t kTerminationLogBytes = 4096;
-/// An error file that is longer makes no sense.
-constexpr std::size_t kMaxErrorFile = std::size_t{1024} * 1024;
 /// How long whoever should read stderr may take; after that the exit code goes first.
 constexpr Duration kReadPatience = std::chrono::seconds(5);
 
@@ -50,7 +48,7 @@ Ending::Ending(std::string job, EndFiles files, const Program& program, std::str
   facts_.err_on_terminal = posix::is_terminal(2);
 }
 
-void Ending::tell(const Verdict& verdict, const std::string& cause_file) {
+void Ending::tell(const Verdict& verdict, const std::string& recorded) {
   facts_.took = std::chrono::steady_clock::now() - began_;
   facts_.command = shell_text(
       worker_command(program_, verdict.cause ? verdict.cause->local_rank : LocalRank{0}).argv);
@@ -59,7 +57,7 @@ void Ending::tell(const Verdict& verdict, const std::string& cause_file) {
     block = closing_block(verdict, facts_);
     (void)posix::write_within(2, block, kReadPatience);
   }
-  write(verdict, block, cause_file);
+  write(verdict, block, recorded);
 }
 
 void Ending::keep(int exit_code, const std::string& message, std::string_view line) {
@@ -71,7 +69,7 @@ void Ending::keep(int exit_code, const std::string& message, std::string_view li
   write(verdict, line, {});
 }
 
-void Ending::write(const Verdict& verdict, std::string_view text, const std::string& cause_file) {
+void Ending::write(const Verdict& verdict, std::string_view text, const std::string& recorded) {
   facts_.ended_at = wall_now();
   const auto warn_unless = [this](const Result<void>& written, std::string_view what) {
     if (!written) logger_.warn("{}: {}", what, printable(written.error().message));
@@ -82,8 +80,6 @@ void Ending::write(const Verdict& verdict, std::string_view text, const std::str
   if (verdict.exit_code == 0) return;
   if (const auto& path = files_.parent_error; !path.empty()) {
     if (posix::file_exists(path)) logger_.warn("replacing the error file {}", printable(path));
-    const auto recorded =
-        cause_file.empty() ? std::string() : posix::file_tail(cause_file, kMaxErrorFile);
     warn_unless(posix::replace_file(path, parent_error(verdict, recorded, facts_.ended_at)),
                 "TORCHELASTIC_ERROR_FILE");
   }

@@ -29,14 +29,15 @@ class Ending {
   /// To be filled in as it becomes known.
   [[nodiscard]] JobFacts& facts() { return facts_; }
 
-  /// `cause_file`: the error file of the worker that was the cause; empty: none is here.
-  void tell(const Verdict& verdict, const std::string& cause_file);
+  /// `recorded`: what the worker that was the cause wrote into its error file; empty: nothing that
+  /// is known here.
+  void tell(const Verdict& verdict, const std::string& recorded);
   /// There is no verdict: an error of our own, or this node left the job. `line` is what stderr was
   /// told already; the files get it as well.
   void keep(int exit_code, const std::string& message, std::string_view line);
 
  private:
-  void write(const Verdict& verdict, std::string_view text, const std::string& cause_file);
+  void write(const Verdict& verdict, std::string_view text, const std::string& recorded);
 
   JobFacts facts_;
   EndFiles files_;

@@ -130,6 +130,16 @@ Result<std::optional<agent::LogFolder>> make_log_folder(const Options& options,
   return std::optional(std::move(*folder));
 }
 
+/// Where the folder of the workers' beacons may be: in memory, rather than on a disk.
+std::vector<std::string> beacon_roots(const Environment& environment) {
+  std::vector<std::string> roots{"/dev/shm"};
+  for (const char* const variable : {"XDG_RUNTIME_DIR", "TMPDIR"}) {
+    if (auto folder = value_of(environment, variable)) roots.push_back(std::move(*folder));
+  }
+  roots.emplace_back("/tmp");
+  return roots;
+}
+
 /// Says what is in the log folder, or that there is none where one might be expected.
 void announce_logs(const Options& options, const std::string& folder, Logger& logger) {
   const bool tees = any_rank(options, options.tee);
@@ -156,11 +166,22 @@ std::string omp_share(const Options& options, const Environment& environment, Lo
 /// start and to end workers.
 std::size_t store_connections(std::uint32_t workers) {
   constexpr std::size_t kOwnDescriptors = 48;
-  constexpr std::size_t kForEachWorker = 6;  // Two pidfds, two pipes, and both while it is spawned.
+  constexpr std::size_t kForEachWorker =
+      7;  // Two pidfds, a page, two pipes, both while it is spawned.
   constexpr std::size_t kFewest = 16;
   const auto kept = kOwnDescriptors + kForEachWorker * workers;
   const std::size_t limit = posix::open_file_limit();
   return std::max(limit > kept ? limit - kept : 0, kFewest);
+}
+
+/// When workers are killed, and given up, after a signal to us: before whoever sent it kills us.
+std::optional<agent::WorkerGroup::LastDeadlines> last_deadlines(const Stopping& stopping) {
+  if (!stopping.kill_after) return std::nullopt;
+  constexpr int kShareOfTheLastWord = 5;
+  const auto kept = stopping.kept_for_verdict;
+  return agent::WorkerGroup::LastDeadlines{
+      .kill = *stopping.kill_after - kept,
+      .give_up = *stopping.kill_after - kept / kShareOfTheLastWord};
 }
 
 agent::AgentSettings agent_settings(const Options& options, const Program& program) {
@@ -172,7 +193,14 @@ agent::AgentSettings agent_settings(const Options& options, const Program& progr
                                 .out = stream_plan(options, {rank}, Streams::Out),
                                 .err = stream_plan(options, {rank}, Streams::Err)});
   }
-  settings.grace = options.shutdown_timeout;
+  const auto& stopping = options.stopping;
+  settings.stopping = {.grace = stopping.grace,
+                       .drain = stopping.drain_timeout,
+                       .last_deadlines = last_deadlines(stopping),
+                       .success_skew = stopping.success_skew,
+                       .signals_groups = stopping.signal_group,
+                       .forwarded = stopping.forwarded,
+                       .dies_with_parent = stopping.die_with_parent};
   settings.environment.role = options.role;
   settings.environment.agent_hosts_store = options.worker_store == WorkerStore::Agent;
   settings.environment.tells_nccl = options.iface == "auto";
@@ -181,7 +209,7 @@ agent::AgentSettings agent_settings(const Options& options, const Program& progr
     settings.store_ports = agent::PortRange{options.port_range->low, options.port_range->high};
   }
   settings.preempt = {.command = options.preemption.command,
-                      .sigterm_is_notice = options.preemption.is_asked_for,
+                      .sigterm_is_notice = stopping.sigterm_is_notice,
                       .left = options.preemption.deadline,
                       .signal = options.preemption.signal};
   return settings;
@@ -246,10 +274,12 @@ Result<MeetingPoint::Settings> meeting_settings(const Options& options,
 Result<agent::Outcome> run_alone(boost::asio::io_context& loop, agent::AgentSettings settings,
                                  const Options& options, const agent::KeeperLink& keeper,
                                  Logger& logger) {
-  rendezvous::SoloAttendance attendance(loop.get_executor(),
-                                        {.max_restarts = options.job.max_restarts,
-                                         .restart_backoff = options.job.restart_backoff,
-                                         .seed = random_number()});
+  rendezvous::SoloAttendance attendance(
+      loop.get_executor(),
+      {.max_restarts = options.job.max_restarts,
+       .max_restarts_without_progress = options.job.max_restarts_without_progress,
+       .restart_backoff = options.job.restart_backoff,
+       .seed = random_number()});
   agent::Agent agent(loop, std::move(settings), keeper, attendance, logger);
   return agent.run();
 }
@@ -314,11 +344,14 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
         usage_error((options.log_dir ? "--log-dir: " : "--redirects: ") + logs.error().message));
   }
 
+  settings.error_files = options.keeps_files;
   if (value_of(environment, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1")
     settings.timer_file = value_of(environment, "TORCHELASTIC_TIMER_FILE").value_or("");
   settings.environment.omp_num_threads = omp_share(options, environment, *logger);
   settings.environment.base = workers_base(std::move(entries), options);
   settings.environment.job_id = facts.id;
+  settings.environment.tracks_steps = options.track_steps;
+  settings.beacons = {.roots = beacon_roots(environment), .tracks_steps = options.track_steps};
   settings.open_files = posix::raise_open_file_limit();
   settings.store_options.limits.connections =
       std::min(settings.store_options.limits.connections, store_connections(options.nproc));
@@ -355,7 +388,7 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
                                verdict.cause->node_rank == rank;
     facts.is_told_elsewhere = rank && *rank != NodeRank{0} && !is_our_worker && !verdict.alone;
   }
-  ending.tell(verdict, outcome->cause_file);
+  ending.tell(verdict, outcome->recorded);
   if (point) point->see_off(agent::user_signals(keeper.user_signals));
   return verdict.exit_code;
 }

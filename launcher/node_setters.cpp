@@ -129,16 +129,11 @@ Result<void> set_prefer(Options& options, const Context& context) {
 
 Result<void> set_scale_up(Options& options, const Context& context) {
   const std::string& text = context.given.value;
-  if (text == "checkpoint") {
-    return fail(Errc::InvalidArgument,
-                context.given.origin +
-                    ": 'checkpoint' needs workers that tell when they save, which they can not do "
-                    "in this version: give now or never");
-  }
-  if (text != "now" && text != "never") {
+  if (text != "now" && text != "checkpoint" && text != "never")
     return refuse(context.given, "a time to take nodes in", "now, checkpoint or never");
-  }
-  options.job.scale_up = text == "now" ? ScaleUp::Now : ScaleUp::Never;
+  options.job.scale_up = text == "now"          ? ScaleUp::Now
+                         : text == "checkpoint" ? ScaleUp::Checkpoint
+                                                : ScaleUp::Never;
   options.asked.for_several.push_back(context.given.origin);
   return {};
 }
@@ -147,6 +142,16 @@ Result<void> set_restart_backoff(Options& options, const Context& context) {
   const auto time = parse_time(context.given.value);
   if (!time) return refuse(context.given, "a time", kTime);
   options.job.restart_backoff = *time;
+  return {};
+}
+
+Result<void> set_max_restarts_without_progress(Options& options, const Context& context) {
+  const auto number = parse_integer(context.given.value);
+  if (!number || *number < 2 || *number > std::numeric_limits<std::int32_t>::max()) {
+    return refuse(context.given, "a number of attempts to compare",
+                  "2 or more (to end the job at its first failure, --max-restarts 0)");
+  }
+  options.job.max_restarts_without_progress = static_cast<std::uint32_t>(*number);
   return {};
 }
 
@@ -234,6 +239,7 @@ constexpr std::array kSetters{
     Setter{"prefer", set_prefer},
     Setter{"scale-up", set_scale_up},
     Setter{"restart-backoff", set_restart_backoff},
+    Setter{"max-restarts-without-progress", set_max_restarts_without_progress},
     Setter{"store-allow", set_store_allow},
     Setter{"port-range", set_port_range},
     Setter{"iface", set_iface},

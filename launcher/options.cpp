@@ -181,6 +181,17 @@ void reconcile(Options& options) {
   }
 }
 
+/// A limit that the budget of restarts never lets the job reach.
+void notice_idle_limit(Options& options) {
+  const auto& most = options.job.max_restarts_without_progress;
+  if (!most || options.job.max_restarts >= *most - 1) return;
+  options.notices.push_back("--max-restarts-without-progress " + std::to_string(*most) +
+                            " has no effect: --max-restarts " +
+                            std::to_string(options.job.max_restarts) + " allows " +
+                            std::to_string(options.job.max_restarts + 1) + " failed " +
+                            (options.job.max_restarts == 0 ? "attempt" : "attempts"));
+}
+
 /// The same command line may serve machines of several sizes, so a rank too many is no error.
 void notice_ranks_beyond(Options& options) {
   const auto notice = [&options](std::string_view flag, LocalRank highest) {
@@ -211,8 +222,10 @@ Result<Options> fill_options(const CLI::App& app, const Environment& environment
     if (!applied) return pass(applied.error());
   }
   if (const auto settled = settle_meeting(options); !settled) return pass(settled.error());
+  settle_stopping(options, environment);
   reconcile(options);
   notice_ranks_beyond(options);
+  notice_idle_limit(options);
   return options;
 }
 

@@ -49,12 +49,12 @@ std::string what_is_known(const Verdict& verdict, std::int64_t now) {
 
 }  // namespace
 
-std::string parent_error(const Verdict& verdict, std::string_view cause_file, std::int64_t now) {
+std::string parent_error(const Verdict& verdict, std::string_view recorded, std::int64_t now) {
   json::error_code error;
-  auto document = json::parse(cause_file, error);
+  auto document = json::parse(recorded, error);
   auto* const message =
       error || !document.is_object() ? nullptr : document.get_object().if_contains("message");
-  if (message != nullptr && message->is_string()) return std::string(cause_file);
+  if (message != nullptr && message->is_string()) return std::string(recorded);
   if (message == nullptr || !message->is_object()) return what_is_known(verdict, now);
   message->get_object()["errorCode"] = error_code_of(verdict);
   return json::serialize(document);

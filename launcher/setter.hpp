@@ -29,4 +29,7 @@ struct Setter {
 /// Those of the flags that say which nodes a job has and how they meet.
 [[nodiscard]] std::span<const Setter> node_setters();
 
+/// Those of the flags that say how workers are ended.
+[[nodiscard]] std::span<const Setter> stop_setters();
+
 }  // namespace muster::launcher

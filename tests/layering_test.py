@@ -49,6 +49,7 @@ def may_include(folder: str, *below: str) -> Rule:
 
 
 CORES = r"^(rendezvous|agent)/core/"
+PUBLIC = "worker_sdk/include/"  # Headers that stand alone, in programs of others.
 RULES = (
     Rule(
         "cores include the standard library, base and themselves only",
@@ -83,14 +84,14 @@ RULES = (
     ),
     Rule(
         "the environment and std::random_device are read in main.cpp only",
-        r"^(?!.*/main\.cpp$)",
+        rf"^(?!.*/main\.cpp$|{PUBLIC})",
         r"\b(secure_)?getenv\(|\benviron\b|\brandom_device\b",
         ("agent/run/agent.cpp", 'const char* home = std::getenv("HOME");'),
         ("launcher/main.cpp", 'const char* home = std::getenv("HOME");'),
     ),
     Rule(
         "headers of system calls are included in base/posix only",
-        r"^(?!base/posix/)",
+        rf"^(?!base/posix/|{PUBLIC})",
         ANY_INCLUDE
         + r"(unistd|fcntl|poll|sched|spawn|dirent|netdb|pthread|signal|ifaddrs|linux/[a-z/_]+|"
         r"sys/(epoll|eventfd|file|ioctl|mman|pidfd|prctl|sendfile|signalfd|socket|"
@@ -100,7 +101,7 @@ RULES = (
     ),
     Rule(
         "system calls are made in base/posix only",
-        r"^(?!base/posix/)",
+        rf"^(?!base/posix/|{PUBLIC})",
         r"(^|[^\w>:])::(?!sigabbrev_np\()[a-z]\w*\(",
         ("agent/run/agent.cpp", "  if (::kill(pid, SIGKILL) != 0) return;"),
         ("base/posix/process.cpp", "  if (::kill(pid, SIGKILL) != 0) return;"),
@@ -127,6 +128,7 @@ RULES = (
         ("agent/run/agent.cpp", "#include <boost/asio/experimental/awaitable_operators.hpp>"),
     ),
     may_include("base"),
+    may_include("worker_sdk/include"),
     may_include("rendezvous/core", "base"),
     may_include("rendezvous/store", "rendezvous/core", "base"),
     may_include("rendezvous/store_client", "base"),

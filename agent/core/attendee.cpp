@@ -351,6 +351,8 @@ void Attendee::take(TimePoint now, const Assignment& assignment) {
   held.node_rank = assignment.node_rank;
   held.attempts = assignment.attempt + 1;
   held.restarts = assignment.restarts;
+  held.best_step = assignment.best_step;
+  held.fruitless = assignment.fruitless;
   held.kept = held_.kept;
   stops_unheard_ = false;
   held.excluded = assignment.excluded;

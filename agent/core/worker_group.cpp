@@ -26,10 +26,14 @@ std::vector<WorkerGroup::Action> WorkerGroup::step(TimePoint now, const Event& e
 std::optional<TimePoint> WorkerGroup::next_deadline() const {
   if (const auto* knocking = std::get_if<Knocking>(&phase_)) return knocking->ends;
   if (const auto* draining = std::get_if<Draining>(&phase_)) return draining->ends;
-  if (const auto* stopping = std::get_if<Stopping>(&phase_)) return stopping->kill_at;
+  if (const auto* stopping = std::get_if<Stopping>(&phase_))
+    return std::min(stopping->tree_at.value_or(stopping->kill_at), stopping->kill_at);
+  if (const auto* clearing = std::get_if<Clearing>(&phase_)) return clearing->kill_at;
   if (const auto* killing = std::get_if<Killing>(&phase_))
     return std::min(killing->sweep_at, killing->stuck_at);
-  return std::nullopt;
+  if (!std::holds_alternative<Running>(phase_)) return std::nullopt;
+  if (!leftovers_) return skew_ends_;
+  return std::min(leftovers_->due, skew_ends_.value_or(leftovers_->due));
 }
 
 void WorkerGroup::on(TimePoint, const Assigned& assigned) {
@@ -38,8 +42,11 @@ void WorkerGroup::on(TimePoint, const Assigned& assigned) {
   assignment_ = assigned.assignment;
   newest_ = assignment_.round;
   workers_.assign(settings_.workers, Worker::Absent);
+  beacons_.assign(settings_.workers, {});
   victims_.clear();
   prepared_ = false;
+  leftovers_.reset();
+  skew_ends_.reset();
   const bool hosts = assignment_.node_rank == NodeRank{0} && !assignment_.store_on_server;
   if (hosts) {
     phase_ = Hosting{};
@@ -106,9 +113,10 @@ void WorkerGroup::on(TimePoint now, const Exited& exited) {
   // and one that ends for want of it will not save any more; whether it had finished as well is not
   // known. What fails of itself does so again in the next round.
   const bool saved =
-      prepared_ && settings_.preempt_signal != 0 &&
-      (left_as_asked(exited.status, settings_.preempt_signal) ||
-       exited.evidence.cause == Cause::PeerLoss || exited.evidence.cause == Cause::WorkerError);
+      (has_saved(exited.index) && exited.status.success()) ||
+      (prepared_ && settings_.preempt_signal != 0 &&
+       (left_as_asked(exited.status, settings_.preempt_signal) ||
+        exited.evidence.cause == Cause::PeerLoss || exited.evidence.cause == Cause::WorkerError));
   workers_[exited.index] = exited.status.success() && !saved ? Worker::Succeeded : Worker::Ended;
 
   if (killing != nullptr || saved ||
@@ -123,10 +131,15 @@ void WorkerGroup::on(TimePoint now, const Exited& exited) {
   if (prepared_) say_who_still_saves();
 
   if (stopping != nullptr && !any_alive()) {
-    kill(now);
+    clear(now);
+  } else if (stopping != nullptr) {
+    actions_.emplace_back(SignalTree{SIGTERM, false});
   } else if (std::holds_alternative<Running>(phase_) && all_succeeded()) {
-    phase_ = Draining{now + kDrainPatience};
+    phase_ = Draining{now + settings_.drain};
     send(Succeeded{assignment_.round});
+  } else if (workers_[exited.index] == Worker::Succeeded) {
+    leftovers_ = Leftovers{now + settings_.drain, SIGTERM};
+    if (settings_.success_skew && !skew_ends_) skew_ends_ = now + *settings_.success_skew;
   }
 }
 
@@ -145,7 +158,7 @@ void WorkerGroup::on(TimePoint now, const StopOrdered& ordered) {
   if (round != assignment_.round) return;
   send(Stopped{round});
   if (std::holds_alternative<Draining>(phase_)) {
-    kill(now);
+    clear(now);
   } else if (is_starting() || std::holds_alternative<Running>(phase_)) {
     stop(now, ordered.stop.signal);
   }
@@ -156,6 +169,7 @@ void WorkerGroup::on(TimePoint, const PrepareOrdered& ordered) {
   const bool signals =
       settings_.preempt_signal != 0 && (is_starting() || std::holds_alternative<Running>(phase_));
   if (!prepared_) {
+    for (auto& beacon : beacons_) beacon.before = beacon.saves;
     actions_.emplace_back(TellWorkers{TellWorkers::Word::CheckpointNow});
     for (std::uint32_t index = 0; signals && index < workers_.size(); ++index) {
       if (workers_[index] == Worker::Alive)
@@ -191,22 +205,43 @@ void WorkerGroup::on(TimePoint, const LeaseHalfOver&) {
     actions_.emplace_back(TellWorkers{TellWorkers::Word::LeaseRunningOut});
 }
 
+void WorkerGroup::on(TimePoint, const BeaconHeard& heard) {
+  if (heard.index >= beacons_.size()) return;
+  const bool had_saved = has_saved(heard.index);
+  auto& beacon = beacons_[heard.index];
+  beacon.saves = heard.saves;
+  beacon.tells_saves = heard.heeds_requests || heard.saves > 0;
+  if (has_saved(heard.index) != had_saved) say_who_still_saves();
+}
+
 void WorkerGroup::on(TimePoint, const SignalPassed& passed) {
   for (std::uint32_t index = 0; index < workers_.size(); ++index) {
     if (workers_[index] == Worker::Alive) actions_.emplace_back(Signal{index, passed.signal});
   }
 }
 
+void WorkerGroup::on(TimePoint now, const LauncherSignalled&) {
+  if (!launcher_signalled_at_) launcher_signalled_at_ = now;
+  if (auto* stopping = std::get_if<Stopping>(&phase_)) {
+    stopping->kill_at = kill_at(stopping->kill_at);
+  } else if (auto* clearing = std::get_if<Clearing>(&phase_)) {
+    clearing->kill_at = kill_at(clearing->kill_at);
+  } else if (auto* killing = std::get_if<Killing>(&phase_)) {
+    killing->stuck_at = give_up_at(killing->stuck_at);
+  }
+}
+
 void WorkerGroup::on(TimePoint now, const Hurried&) {
   hurried_ = true;  // The Stop that the user waits for may be on its way still.
-  if (std::holds_alternative<Stopping>(phase_) || std::holds_alternative<Draining>(phase_))
+  if (std::holds_alternative<Stopping>(phase_) || std::holds_alternative<Clearing>(phase_) ||
+      std::holds_alternative<Draining>(phase_))
     kill(now);
 }
 
 void WorkerGroup::on(TimePoint, const TreeEmptied&) {
-  const bool ending = std::holds_alternative<Draining>(phase_) ||
-                      std::holds_alternative<Stopping>(phase_) ||
-                      std::holds_alternative<Killing>(phase_);
+  const bool ending =
+      std::holds_alternative<Draining>(phase_) || std::holds_alternative<Stopping>(phase_) ||
+      std::holds_alternative<Clearing>(phase_) || std::holds_alternative<Killing>(phase_);
   if (ending && !any_alive()) end_round();
 }
 
@@ -214,9 +249,19 @@ void WorkerGroup::on(TimePoint now, const Ticked&) {
   if (const auto* knocking = std::get_if<Knocking>(&phase_)) {
     if (knocking->ends && now >= *knocking->ends) give_up_knocking(knocking->last);
   } else if (const auto* draining = std::get_if<Draining>(&phase_)) {
-    if (now >= draining->ends) kill(now);
-  } else if (const auto* stopping = std::get_if<Stopping>(&phase_)) {
-    if (now >= stopping->kill_at) kill(now);
+    if (now >= draining->ends) clear(now);
+  } else if (auto* stopping = std::get_if<Stopping>(&phase_)) {
+    if (now >= stopping->kill_at) {
+      kill(now);
+    } else if (stopping->tree_at && now >= *stopping->tree_at) {
+      stopping->tree_at.reset();
+      actions_.emplace_back(SignalTree{SIGTERM, true});
+    }
+  } else if (const auto* clearing = std::get_if<Clearing>(&phase_)) {
+    if (now >= clearing->kill_at) kill(now);
+  } else if (std::holds_alternative<Running>(phase_)) {
+    see_to_leftovers(now);
+    see_to_skew(now);
   } else if (auto* killing = std::get_if<Killing>(&phase_)) {
     if (now >= killing->stuck_at) {
       phase_ = StuckForGood{};
@@ -242,14 +287,70 @@ void WorkerGroup::stop(TimePoint now, int signal) {
   for (std::uint32_t index = 0; index < workers_.size(); ++index) {
     if (workers_[index] == Worker::Alive) actions_.emplace_back(Signal{index, signal});
   }
-  phase_ = Stopping{now + settings_.grace, signal};
-  if (hurried_ || !any_alive()) kill(now);
+  const auto ends = kill_at(now + settings_.grace);
+  phase_ = Stopping{ends - tree_patience(), ends, signal};
+  if (hurried_) {
+    kill(now);
+  } else if (!any_alive()) {
+    clear(now);
+  } else if (std::find(workers_.begin(), workers_.end(), Worker::Ended) != workers_.end()) {
+    actions_.emplace_back(SignalTree{SIGTERM, false});
+  }
+}
+
+/// All workers have ended: what is left of them is asked to, and has a while.
+void WorkerGroup::clear(TimePoint now) {
+  auto ends = kill_at(now + tree_patience());
+  if (const auto* stopping = std::get_if<Stopping>(&phase_))
+    ends = std::min(ends, stopping->kill_at);
+  phase_ = Clearing{ends};
+  actions_.emplace_back(SignalTree{SIGTERM, true});
 }
 
 void WorkerGroup::kill(TimePoint now, bool by_lease) {
   if (std::holds_alternative<Knocking>(phase_)) actions_.emplace_back(StopKnocking{});
-  phase_ = Killing{now + kSweepInterval, now + kKillPatience, by_lease};
+  phase_ = Killing{now + kSweepInterval, give_up_at(now + kKillPatience), by_lease};
   actions_.emplace_back(KillTree{});
+}
+
+/// A worker exited 0 while others run on: what it left behind has had its time.
+void WorkerGroup::see_to_leftovers(TimePoint now) {
+  if (!leftovers_ || now < leftovers_->due) return;
+  actions_.emplace_back(SignalTree{leftovers_->signal, false});
+  if (leftovers_->signal == SIGTERM) {
+    leftovers_ = Leftovers{now + tree_patience(), SIGKILL};
+  } else {
+    leftovers_.reset();
+  }
+}
+
+/// One worker exited 0 so long ago that the others wait for it in vain.
+void WorkerGroup::see_to_skew(TimePoint now) {
+  if (!skew_ends_ || now < *skew_ends_) return;
+  skew_ends_.reset();
+  const auto alive = std::find(workers_.begin(), workers_.end(), Worker::Alive);
+  const auto ended = std::find(workers_.begin(), workers_.end(), Worker::Succeeded);
+  if (alive == workers_.end() || ended == workers_.end()) return;
+  const auto rank_of = [this](auto worker) {
+    return assignment_.rank_offset.value + static_cast<std::uint32_t>(worker - workers_.begin());
+  };
+  WorkerFailure failure;
+  failure.detail = "it still runs, while rank " + std::to_string(rank_of(ended)) +
+                   " exited with 0 longer ago than --success-skew allows";
+  fail(std::move(failure), static_cast<std::uint32_t>(alive - workers_.begin()));
+}
+
+Duration WorkerGroup::tree_patience() const { return settings_.grace / kTreeShare; }
+
+/// `when`, or earlier, where whoever signalled the launcher will kill it.
+TimePoint WorkerGroup::kill_at(TimePoint when) const {
+  if (!settings_.last_deadlines || !launcher_signalled_at_) return when;
+  return std::min(when, *launcher_signalled_at_ + settings_.last_deadlines->kill);
+}
+
+TimePoint WorkerGroup::give_up_at(TimePoint when) const {
+  if (!settings_.last_deadlines || !launcher_signalled_at_) return when;
+  return std::min(when, *launcher_signalled_at_ + settings_.last_deadlines->give_up);
 }
 
 void WorkerGroup::end_round() {
@@ -286,15 +387,22 @@ void WorkerGroup::fail(WorkerFailure failure, std::uint32_t index) {
   send(Failed{assignment_.round, std::move(failure), started});
 }
 
-/// Those that are about to be started have not saved either. Where no signal asks them to, nobody
+/// Those that are about to be started have not saved either. Where nothing asks them to, nobody
 /// waits for what will not come.
 void WorkerGroup::say_who_still_saves() {
-  const auto saves = [this](Worker worker) {
-    return settings_.preempt_signal != 0 &&
-           (worker == Worker::Alive || (worker == Worker::Absent && is_starting()));
-  };
-  const auto left = std::count_if(workers_.begin(), workers_.end(), saves);
-  send(Saving{assignment_.round, static_cast<std::uint32_t>(left)});
+  const bool signals = settings_.preempt_signal != 0;
+  std::uint32_t left = 0;
+  for (std::uint32_t index = 0; index < workers_.size(); ++index) {
+    const bool will_save = workers_[index] == Worker::Alive
+                               ? (signals || beacons_[index].tells_saves) && !has_saved(index)
+                               : signals && workers_[index] == Worker::Absent && is_starting();
+    if (will_save) ++left;
+  }
+  send(Saving{assignment_.round, left});
+}
+
+bool WorkerGroup::has_saved(std::uint32_t index) const {
+  return prepared_ && beacons_[index].saves > beacons_[index].before;
 }
 
 bool WorkerGroup::is_starting() const {

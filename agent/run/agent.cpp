@@ -1,6 +1,8 @@
 #include "agent/run/agent.hpp"
 
+#include "agent/run/error_file.hpp"
 #include "base/assert.hpp"
+#include "base/failure_text.hpp"
 #include "base/posix/boot_clock.hpp"
 #include "base/posix/interfaces.hpp"
 #include "base/posix/process_tree.hpp"
@@ -31,7 +33,10 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
       attendance_(attendance),
       logger_(logger),
       group_({.workers = static_cast<std::uint32_t>(settings_.workers.size()),
-              .grace = settings_.grace,
+              .grace = settings_.stopping.grace,
+              .drain = settings_.stopping.drain,
+              .last_deadlines = settings_.stopping.last_deadlines,
+              .success_skew = settings_.stopping.success_skew,
               .preempt_signal = settings_.preempt.signal}),
       store_(loop,
              {.port = {.at = settings_.store,
@@ -45,9 +50,12 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
                     attendance_.report(StoreRefused{round, address});
                   }},
              std::move(settings_.first_store), logger),
+      beacons_(std::move(settings_.beacons), settings_.workers.size(), keeper.private_folder,
+               logger),
       signal_wait_(loop),
       keeper_wait_(loop),
       timer_(loop),
+      beacon_timer_(loop),
       out_(loop, 1, "stdout", logger),
       err_(loop, 2, "stderr", logger),
       err_is_terminal_(posix::is_terminal(2)) {
@@ -79,7 +87,7 @@ Result<Outcome> Agent::run() {
   if (!signals) return pass(signals.error());
   signals_ = std::move(*signals);
   for (const auto& [descriptor, fd] : {std::pair{&signal_wait_, signals_->descriptor()},
-                                       std::pair{&keeper_wait_, keeper_.pidfd.get()}}) {
+                                       std::pair{&keeper_wait_, keeper_.watch.get()}}) {
     auto copy = posix::duplicate(fd);
     if (!copy) return pass(copy.error());
     descriptor->assign(copy->release());
@@ -94,6 +102,9 @@ Result<Outcome> Agent::run() {
                                .signals = keeper_.user_signals},
         [this](const std::string& reason) { notice(reason); }, logger_);
   }
+  if (settings_.stopping.dies_with_parent) {
+    parent_.emplace(loop_, keeper_.parent, [this] { on_parents_end(); });
+  }
   attendance_.attend({.on_order = [this](const Order& order) { obey(order); },
                       .on_fence = [this](const std::string& reason) { on_fence(reason); },
                       .on_half_lease = [this] { feed(WorkerGroup::LeaseHalfOver{}); },
@@ -102,7 +113,7 @@ Result<Outcome> Agent::run() {
                             leave({.verdict = std::nullopt,
                                    .exit_code = exit_code,
                                    .message = message,
-                                   .cause_file = {}});
+                                   .recorded = {}});
                           }});
   attendance_.report(std::move(hello));
   loop_.run();
@@ -176,22 +187,24 @@ void Agent::act(const WorkerGroup::HostStore& host) {
 }
 
 void Agent::act(const WorkerGroup::Send& send) {
-  if (const auto* failed = std::get_if<Failed>(&send.report)) {
-    const auto& failure = failed->failure;
-    logger_.warn("worker failed rank={} {}{}{}", failure.rank.value,
-                 failure.status                     ? describe(*failure.status)
-                 : failure.cause == Cause::LostNode ? "was killed"
-                                                    : "could not be started",
+  auto report = send.report;
+  if (auto* failed = std::get_if<Failed>(&report)) {
+    auto& failure = failed->failure;
+    if (!failure.status) failure.pid = pid_of(failure);
+    logger_.warn("worker failed rank={} {}{}{}", failure.rank.value, how_it_failed(failure),
                  failure.detail.empty() ? "" : ": ", printable(failure.detail));
   }
-  if (const auto* unreachable = std::get_if<Unreachable>(&send.report))
+  if (const auto* unreachable = std::get_if<Unreachable>(&report))
     logger_.warn("the store of the master can't be reached: {}", unreachable->detail);
-  if (const auto* saving = std::get_if<Saving>(&send.report))
+  if (const auto* saving = std::get_if<Saving>(&report))
     logger_.info("saving before this round ends workers={}", saving->left);
-  if (std::holds_alternative<Succeeded>(send.report) && posix::has_children()) {
+  if (std::holds_alternative<Succeeded>(report) && posix::has_children()) {
     announce_drain();
   }
-  attendance_.report(send.report);
+  // What the workers had reached by then.
+  if (std::holds_alternative<Failed>(report) || std::holds_alternative<Stopped>(report))
+    look_at_beacons();
+  attendance_.report(std::move(report));
 }
 
 void Agent::act(const WorkerGroup::EndRound& end) {
@@ -202,6 +215,10 @@ void Agent::act(const WorkerGroup::EndRound& end) {
   }
   knocker_.reset();
   if (file_timer_) file_timer_->clear();
+  cgroup_.reset();
+  beacon_timer_.cancel();
+  beacons_.end_round();
+  reported_progress_.clear();
   is_empty_ = true;
   // Workers of other nodes may not even have begun to meet there.
   const bool others_meet = assignment_.nodes > 1 && !is_over_;
@@ -253,12 +270,6 @@ void Agent::act(const WorkerGroup::Knock& knock) {
 
 void Agent::act(const WorkerGroup::StopKnocking&) { knocker_.reset(); }
 
-void Agent::act(const WorkerGroup::TellWorkers& tell) {
-  const bool running_out = tell.word == WorkerGroup::TellWorkers::Word::LeaseRunningOut;
-  logger_.debug("telling the workers word={}",
-                running_out ? "lease-running-out" : "checkpoint-now");
-}
-
 void Agent::obey(const Order& order) {
   std::visit([this](const auto& what) { obey(what); }, order);
 }
@@ -288,8 +299,9 @@ void Agent::obey(const Assignment& assignment) {
 void Agent::obey(const Stop& stop) {
   logger_.info("stopping round={} reason=\"{}\" signal={} grace={}s", stop.round.number,
                printable(stop.reason), signal_name(stop.signal),
-               std::chrono::duration<double>(settings_.grace).count());
+               std::chrono::duration<double>(settings_.stopping.grace).count());
   is_over_ = true;
+  if (stop.round == assignment_.round) tell_round_is_over();
   feed(WorkerGroup::StopOrdered{stop});
   if (is_empty_) store_.close();
 }
@@ -299,20 +311,22 @@ void Agent::obey(const Prepare& prepare) {
   logger_.warn(
       "a machine of the job will be taken away: the workers should save reason=\"{}\" left={}",
       printable(prepare.reason), left > 0 ? std::to_string(std::lround(left)) + "s" : "unknown");
+  look_at_beacons();  // A save counts from now on.
+  tell_deadline(prepare);
   feed(WorkerGroup::PrepareOrdered{prepare});
 }
 
 void Agent::obey(const MasterUp& up) { feed(WorkerGroup::MasterIsUp{up.round}); }
 
 void Agent::obey(const Verdict& verdict) {
-  const auto& cause = verdict.cause;
-  const auto file = cause && cause->node_rank == assignment_.node_rank
-                        ? error_files_.find(cause->pid)
-                        : error_files_.end();
-  leave({.verdict = verdict,
-         .exit_code = verdict.exit_code,
-         .message = {},
-         .cause_file = file == error_files_.end() ? std::string() : file->second});
+  Outcome outcome{
+      .verdict = verdict, .exit_code = verdict.exit_code, .message = {}, .recorded = {}};
+  if (const auto& cause = verdict.cause; cause && cause->node_rank == assignment_.node_rank) {
+    const auto file = error_files_.find(cause->pid);
+    if (file != error_files_.end())
+      outcome.recorded = posix::file_tail(file->second, kMaxErrorFile);
+  }
+  leave(std::move(outcome));
 }
 
 void Agent::leave(Outcome outcome) {

@@ -21,11 +21,12 @@ Result<void> Agent::open_file_timer() {
   if (!settings_.timer_file) return {};
   auto path = *settings_.timer_file;
   if (path.empty()) {
-    if (settings_.private_folder.empty()) {
-      return fail(Errc::InvalidArgument,
+    const auto folder = beacons_.folder();
+    if (folder.empty()) {
+      return fail(Errc::Unavailable,
                   "the file timer has no place for its pipe: name one in TORCHELASTIC_TIMER_FILE");
     }
-    path = settings_.private_folder + "/timer";
+    path = folder + "/timer";
   }
   auto timer = FileTimer::create(
       loop_, path, [this](const FileTimers::Expired& expired) { on_timer_expired(expired); },

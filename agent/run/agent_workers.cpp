@@ -45,30 +45,41 @@ Result<std::unique_ptr<Worker>> Agent::prepare(const WorkerGroup::Spawn& spawn,
   if (!streams) return pass(streams.error());
   worker->streams = std::move(*streams);
 
+  const auto beacon = beacons_.prepare(spawn.index);
   command.path = plan.path;
   command.argv = plan.argv;
-  command.environment =
-      worker_environment(settings_.environment, spawn.assignment, spawn.index,
-                         {.error_file = worker->error_file, .interface = interface_});
+  command.environment = worker_environment(settings_.environment, spawn.assignment, spawn.index,
+                                           {.error_file = worker->error_file,
+                                            .interface = interface_,
+                                            .beacon = beacon,
+                                            .python_folder = beacons_.python_folder()});
   command.out = worker->streams.out();
   command.err = worker->streams.err();
   command.signals = keeper_.user_signals;
   command.open_files = settings_.open_files;
   command.lease_ends = &keeper_.page.ends();
+  if (cgroup_) command.cgroup = cgroup_->descriptor();
   return worker;
 }
 
 /// Empty: it gets none.
-std::string Agent::error_file_for(const WorkerGroup::Spawn& spawn,
-                                  const std::string& log_folder) const {
+std::string Agent::error_file_for(const WorkerGroup::Spawn& spawn, const std::string& log_folder) {
+  if (!settings_.error_files) return {};
   if (!log_folder.empty()) return log_folder + "error.json";
-  if (settings_.private_folder.empty()) return {};
-  return settings_.private_folder + "/error_" + std::to_string(spawn.assignment.attempt) + "_" +
-         std::to_string(spawn.index) + ".json";
+  const auto folder = beacons_.folder();
+  return folder.empty()
+             ? folder
+             : fmt::format("{}/error_{}_{}.json", folder, spawn.assignment.attempt, spawn.index);
 }
 
 void Agent::act(const WorkerGroup::Spawn& spawn) {
   assignment_ = spawn.assignment;
+  if (spawn.index == 0) {
+    asked_.clear();
+    cgroup_.reset();
+    if (auto made = posix::WorkersCgroup::make(assignment_.round.number))
+      cgroup_.emplace(std::move(*made));
+  }
   posix::Command command;
   auto worker = prepare(spawn, command);
   if (!worker) {
@@ -97,23 +108,58 @@ void Agent::act(const WorkerGroup::Spawn& spawn) {
                 assignment_.rank_offset.value + spawn.index, workers_[spawn.index]->process->pid(),
                 assignment_.attempt);
   watch_worker(spawn.index);
+  if (spawn.index == 0) watch_beacons();
   feed(WorkerGroup::Spawned{spawn.index});
 }
 
 void Agent::act(const WorkerGroup::Signal& signal) {
-  if (workers_[signal.index]) workers_[signal.index]->process->signal(signal.signal);
+  if (!workers_[signal.index]) return;
+  auto& process = *workers_[signal.index]->process;
+  if (settings_.stopping.signals_groups) {
+    process.signal_group(signal.signal);
+  } else {
+    process.signal(signal.signal);
+  }
+}
+
+/// The main processes of workers that run, and our own command: they are no part of what the
+/// workers started.
+posix::Bystanders Agent::main_processes() const {
+  posix::Bystanders running;
+  for (const auto& worker : workers_) {
+    if (worker && !worker->process->ended()) running.insert(worker->process->pid());
+  }
+  if (preempt_ && preempt_->pid()) running.insert(*preempt_->pid());
+  return running;
+}
+
+void Agent::act(const WorkerGroup::SignalTree& signal) {
+  if (preempt_ && signal.of_all) preempt_->pause();  // The tree must become empty.
+  const bool asks = signal.signal == SIGTERM;
+  const auto running = main_processes();
+  auto passed_over = asks ? asked_ : std::set<int>();
+  if (signal.of_all) passed_over.insert(running.begin(), running.end());
+  const auto signalled = posix::signal_descendants(
+      signal.signal, signal.of_all ? posix::Bystanders() : running, passed_over);
+  if (!signalled.empty()) {
+    logger_.info("{} {} processes that the workers {}", asks ? "asking" : "killing",
+                 signalled.size(), signal.of_all && !running.empty() ? "started" : "left");
+  }
+  if (asks) asked_.insert(signalled.begin(), signalled.end());
+  reap();
 }
 
 void Agent::act(const WorkerGroup::KillTree&) {
   if (preempt_) preempt_->pause();
-  // First those whom we can reach whatever /proc and our descriptors say.
+  if (cgroup_) cgroup_->kill();
+  // Then those whom we can reach whatever /proc and our descriptors say.
   for (const auto& worker : workers_) {
     if (worker) worker->process->signal(SIGKILL);
   }
-  const auto count = posix::signal_descendants(SIGKILL);
-  if (drain_announced_ && count > 0) {
+  const auto count = posix::signal_descendants(SIGKILL).size();
+  if (!asked_.empty() && count > 0) {
     logger_.info("killing {} processes that the workers left: their time is over", count);
-    drain_announced_ = false;
+    asked_.clear();
   }
   reap();
 }
@@ -186,7 +232,18 @@ WorkerFailure Agent::examine(std::uint32_t index, const ExitStatus& status, std:
   if (oom_ && status.signal == SIGKILL) {
     observed.out_of_memory = oom_->explain(worker.process->pid());
   }
-  return assess(std::move(observed));
+  auto failure = assess(std::move(observed));
+  if (auto said = beacons_.heard(index)) {
+    if (said->step > 0) failure.step = said->step;
+    failure.phase = std::move(said->phase);
+  }
+  return failure;
+}
+
+int Agent::pid_of(const WorkerFailure& failure) const {
+  const auto index = failure.local_rank.value - assignment_.local_rank_offset.value;
+  const bool runs = failure.cause != Cause::LostNode && index < workers_.size() && workers_[index];
+  return runs ? workers_[index]->process->pid() : 0;
 }
 
 void Agent::announce_drain() {
@@ -195,10 +252,8 @@ void Agent::announce_drain() {
   // The tree must become empty, and our own command's place is in it as well.
   if (preempt_) preempt_->pause();
   if (left == 0) return;
-  logger_.info(
-      "waiting up to {} s for {} processes that the workers left",
-      std::chrono::duration_cast<std::chrono::seconds>(WorkerGroup::kDrainPatience).count(), left);
-  drain_announced_ = true;
+  logger_.info("waiting up to {} s for {} processes that the workers left",
+               std::chrono::duration<double>(settings_.stopping.drain).count(), left);
 }
 
 }  // namespace muster::agent

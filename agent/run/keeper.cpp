@@ -2,11 +2,13 @@
 
 #include "agent/run/farewell_note.hpp"
 #include "agent/run/lease_guard.hpp"
+#include "agent/run/private_folder.hpp"
 #include "base/exit_status.hpp"
 #include "base/posix/fork.hpp"
-#include "base/posix/process.hpp"
+#include "base/posix/process_handle.hpp"
 #include "base/posix/process_tree.hpp"
 #include "base/posix/stream.hpp"
+#include "base/posix/workers_cgroup.hpp"
 #include "base/text.hpp"
 #include "rendezvous/client/farewell.hpp"
 
@@ -73,6 +75,7 @@ void say_farewell(const posix::SharedNote& shared, const ExitStatus& ended) {
 struct Shared {
   posix::LeasePage page;
   posix::SharedNote farewell;
+  posix::SharedNote private_folder;
 };
 
 int keep(int agent, posix::SignalSource signals, const Shared& shared, posix::BootTimer timer,
@@ -83,9 +86,12 @@ int keep(int agent, posix::SignalSource signals, const Shared& shared, posix::Bo
   // their orphans, which fall to us as well, would be taken for ours.
   const bool in_order = ended.signal == 0;
   posix::Swept swept;
+  if (!in_order) posix::end_workers_cgroups_of(agent);
   if (!in_order || spared.empty()) swept = posix::end_descendants(kSweepPatience, spared);
+  if (!in_order) posix::end_workers_cgroups_of(agent);  // They are empty now.
   // Ranks are free only when nothing of us can act in them; else the lease decides.
   if (swept.is_empty) say_farewell(shared.farewell, ended);
+  remove_private_folder(shared.private_folder);
   // Only now: whoever should read what we say may be asleep.
   if (!in_order) say("the agent " + describe(ended) + "; its workers were ended");
   if (!swept.is_empty) say(posix::describe(swept));
@@ -93,18 +99,45 @@ int keep(int agent, posix::SignalSource signals, const Shared& shared, posix::Bo
   return is_crash(ended.signal) ? kOwnError : kLostNode;
 }
 
+/// All but those that can't be caught, those by which a process reports a fault of its own, those
+/// of job control, and what we hear of our children.
+bool is_for_the_user(int signal) {
+  switch (signal) {
+    case SIGKILL:
+    case SIGSTOP:
+    case SIGCHLD:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+    case SIGPIPE:
+    case SIGXFSZ:
+    case SIGABRT:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGSEGV:
+    case SIGSYS:
+    case SIGTRAP:
+      return false;
+    default:
+      return signal < __SIGRTMIN || signal >= SIGRTMIN;  // Between them are those of libc.
+  }
+}
+
 }  // namespace
 
 std::vector<int> user_signals(const posix::SignalSettings& inherited) {
   std::vector<int> signals;
-  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2}) {
-    if (!inherited.ignored.contains(number)) signals.push_back(number);
+  for (int number = 1; number <= SIGRTMAX; ++number) {
+    if (is_for_the_user(number) && !inherited.ignored.contains(number)) signals.push_back(number);
   }
   return signals;
 }
 
 int run_kept(const std::function<int(const KeeperLink&)>& agent) {
   posix::ensure_standard_descriptors();
+  posix::close_others_on_exec();
+  const int parent = posix::parent_pid();
   auto user = posix::current_signal_settings();
   const auto bystanders = posix::present_children();
   posix::adopt_orphans();
@@ -119,11 +152,12 @@ int run_kept(const std::function<int(const KeeperLink&)>& agent) {
   auto signals = posix::SignalSource::open(handled);
   auto page = posix::LeasePage::create();
   auto note = posix::SharedNote::create();
+  auto folder = posix::SharedNote::create();
   auto timer = posix::BootTimer::create();
-  auto self = posix::open_pidfd(posix::own_pid());
+  auto self = posix::DeathWatch::of_this_process();
   for (const auto* error : {signals ? nullptr : &signals.error(), page ? nullptr : &page.error(),
-                            note ? nullptr : &note.error(), timer ? nullptr : &timer.error(),
-                            self ? nullptr : &self.error()}) {
+                            note ? nullptr : &note.error(), folder ? nullptr : &folder.error(),
+                            timer ? nullptr : &timer.error(), self ? nullptr : &self.error()}) {
     if (error == nullptr) continue;
     say(error->message);
     return kOwnError;
@@ -139,7 +173,9 @@ int run_kept(const std::function<int(const KeeperLink&)>& agent) {
     // passes it on once.
     posix::lead_process_group();
     posix::adopt_orphans();
-    const KeeperLink link{std::move(*self), std::move(*page), std::move(user), std::move(*note)};
+    self->held.reset();
+    const KeeperLink link{std::move(self->watch), std::move(*page),   std::move(user),
+                          std::move(*note),       std::move(*folder), parent};
     const int code = agent(link);
     // Nothing is left to be kept from running, but what ends with the process itself: a sanitizer
     // looks for leaks from a process below this one, and would wait for ever for one that is
@@ -147,8 +183,8 @@ int run_kept(const std::function<int(const KeeperLink&)>& agent) {
     link.page.renew_for_ever();
     return code;
   }
-  return keep(*child, std::move(*signals), {std::move(*page), std::move(*note)}, std::move(*timer),
-              bystanders);
+  return keep(*child, std::move(*signals), {std::move(*page), std::move(*note), std::move(*folder)},
+              std::move(*timer), bystanders);
 }
 
 }  // namespace muster::agent

@@ -13,6 +13,16 @@ bool has(const std::vector<std::string>& environment, std::string_view name) {
                      [name](const std::string& entry) { return name_of(entry) == name; });
 }
 
+/// PYTHONPATH with our folder: behind the user's own, unless the start-up hook in it must be found.
+std::string python_path(const EnvironmentSettings& settings, const std::string& folder) {
+  constexpr std::string_view kName = "PYTHONPATH=";
+  const auto own = std::find_if(settings.base.begin(), settings.base.end(),
+                                [](const auto& entry) { return entry.starts_with(kName); });
+  const auto paths = own == settings.base.end() ? std::string() : own->substr(kName.size());
+  if (paths.empty()) return folder;
+  return settings.tracks_steps ? folder + ":" + paths : paths + ":" + folder;
+}
+
 }  // namespace
 
 std::vector<std::string> worker_environment(const EnvironmentSettings& settings,
@@ -41,6 +51,9 @@ std::vector<std::string> worker_environment(const EnvironmentSettings& settings,
   };
   if (!settings.timer_file.empty())
     ours.emplace_back("TORCHELASTIC_TIMER_FILE", settings.timer_file);
+  if (!own.beacon.empty()) ours.emplace_back("MUSTER_BEACON", own.beacon);
+  if (!own.python_folder.empty())
+    ours.emplace_back("PYTHONPATH", python_path(settings, own.python_folder));
   if (!has(settings.base, "TORCH_NCCL_ASYNC_ERROR_HANDLING")) {
     ours.emplace_back("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   }

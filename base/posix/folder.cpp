@@ -10,7 +10,7 @@
 
 namespace muster::posix {
 
-Result<std::string> make_unique_folder(const std::string& prefix) {
+Result<std::string> make_unique_folder(const std::string& prefix, unsigned mode) {
   constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz012345";
   constexpr int kTries = 100;
   for (int tries = 0; tries < kTries; ++tries) {
@@ -19,10 +19,15 @@ Result<std::string> make_unique_folder(const std::string& prefix) {
       return pass(errno_error(errno, "get random bytes"));
     std::string path = prefix;
     for (int i = 0; i < 8; ++i, random >>= 5) path += kLetters[random & 31];
-    if (::mkdir(path.c_str(), 0755) == 0) return path;
+    if (::mkdir(path.c_str(), mode) == 0) return path;
     if (errno != EEXIST) return pass(errno_error(errno, "make folder " + path));
   }
   return pass(errno_error(EEXIST, "make a folder " + prefix + "*"));
+}
+
+Result<void> make_folder(const std::string& path, unsigned mode) {
+  if (::mkdir(path.c_str(), mode) == 0) return {};
+  return pass(errno_error(errno, "make folder " + path));
 }
 
 std::string short_host_name() {

@@ -39,6 +39,19 @@ Result<std::string> read_private_file(const std::string& path, std::size_t limit
   return content;
 }
 
+Result<Fd> write_new_file(const std::string& path, std::string_view bytes) {
+  constexpr mode_t kMode = 0600;
+  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kMode));
+  if (!file) return pass(errno_error(errno, "make " + path));
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file.get(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return pass(errno_error(errno, "write " + path));
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return file;
+}
+
 bool leave_marker(const std::string& path) {
   constexpr mode_t kMode = 0600;
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kMode));

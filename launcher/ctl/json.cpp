@@ -52,13 +52,20 @@ json::object to_json(const v1::JobOutcome& outcome) {
 json::object to_json(const v1::JobNode& node) {
   json::value rank;
   if (node.has_node_rank()) rank = node.node_rank();
+  json::value progress;
+  if (node.has_progress()) {
+    progress = {{"slowest_step", node.progress().slowest_step()},
+                {"fastest_step", node.progress().fastest_step()},
+                {"phase", printable(node.progress().phase())},
+                {"quiet_seconds", seconds(node.progress().quiet())}};
+  }
   json::value silent;
   if (node.has_silent_for()) silent = seconds(node.silent_for());
   return {{"name", printable(node.name())},       {"machine", printable(node.machine())},
           {"address", printable(node.address())}, {"incarnation", printable(node.incarnation())},
           {"state", printable(node.state())},     {"reason", printable(node.reason())},
           {"node_rank", std::move(rank)},         {"slots", node.slots()},
-          {"silent_seconds", std::move(silent)}};
+          {"silent_seconds", std::move(silent)},  {"progress", std::move(progress)}};
 }
 
 std::string level_of(v1::DecisionNote::Level level) {
@@ -72,6 +79,8 @@ std::string level_of(v1::DecisionNote::Level level) {
 json::object to_json(const v1::JobState& job, bool with_nodes) {
   json::value outcome;
   if (job.has_outcome()) outcome = to_json(job.outcome());
+  json::value step;
+  if (job.has_step()) step = job.step();
   json::object object{{"id", printable(job.id())},
                       {"phase", job.phase()},
                       {"reason", printable(job.reason())},
@@ -84,6 +93,7 @@ json::object to_json(const v1::JobState& job, bool with_nodes) {
                       {"node_step", job.node_step()},
                       {"world_size", job.world_size()},
                       {"nodes_total", job.nodes_total()},
+                      {"step", std::move(step)},
                       {"lease_seconds", seconds(job.lease())},
                       {"outcome", std::move(outcome)}};
   if (!with_nodes) return object;

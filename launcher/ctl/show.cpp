@@ -56,6 +56,16 @@ std::string seconds(const google::protobuf::Duration& duration) {
   return text;
 }
 
+/// "1204", "1198 to 1204"; for a node whose workers tell theirs.
+std::string steps_of(const v1::JobNode& node) {
+  if (!node.has_progress()) return "-";
+  const auto& progress = node.progress();
+  auto text = std::to_string(progress.slowest_step());
+  if (progress.fastest_step() != progress.slowest_step())
+    text += " to " + std::to_string(progress.fastest_step());
+  return text;
+}
+
 std::string or_dash(std::string text) { return text.empty() ? "-" : text; }
 
 std::string cause_of(const v1::JobCause& cause) {
@@ -90,6 +100,7 @@ std::string show_job(const v1::JobState& job) {
   }
   facts.push_back({"nodes", std::to_string(job.nodes_total()) + ", may be " + sizes_of(job)});
   facts.push_back({"workers", std::to_string(job.world_size())});
+  if (job.has_step()) facts.push_back({"step", std::to_string(job.step())});
   facts.push_back({"restarts", restarts_of(job)});
   facts.push_back({"lease", seconds(job.lease())});
   if (job.has_outcome()) {
@@ -101,12 +112,15 @@ std::string show_job(const v1::JobState& job) {
   }
   std::string text = "job " + printable(job.id()) + "\n" + table(facts, "  ");
   if (job.nodes().empty()) return text;
-  std::vector<Row> rows{{"RANK", "NODE", "STATE", "ADDRESS", "WORKERS", "HEARD", "WHY"}};
+  std::vector<Row> rows{
+      {"RANK", "NODE", "STATE", "ADDRESS", "WORKERS", "HEARD", "STEP", "PHASE", "QUIET", "WHY"}};
   for (const auto& node : job.nodes()) {
     rows.push_back({node.has_node_rank() ? std::to_string(node.node_rank()) : "-",
                     or_dash(printable(node.name())), printable(node.state()),
                     or_dash(printable(node.address())), std::to_string(node.slots()),
                     node.has_silent_for() ? seconds(node.silent_for()) + " ago" : "-",
+                    steps_of(node), or_dash(printable(node.progress().phase())),
+                    node.has_progress() ? seconds(node.progress().quiet()) : "-",
                     printable(node.reason())});
   }
   return text + table(rows, "  ");

@@ -446,8 +446,17 @@ void Job::on(TimePoint now, Member& member, const Stuck& report) {
   round_->note_empty(*place);
 }
 
-void Job::on(TimePoint, Member& member, const Progress& report) {
-  if (auto* place = place_of(member, report.round)) place->progress = report.workers;
+void Job::on(TimePoint now, Member& member, const Progress& report) {
+  auto* place = place_of(member, report.round);
+  if (place == nullptr) return;
+  // Of a round that ran before this server started, the first word tells of no moment.
+  const bool tells_when = !recovered_ || !place->progress.empty();
+  const bool was_silent = !round_->has_progress();
+  const bool saved = round_->note_progress(now, *place, report.workers) && tells_when;
+  if (auto* running = std::get_if<Running>(&phase_); running != nullptr && saved)
+    running->saved = now;
+  if (was_silent && round_->has_progress() && settings_.scale_up == ScaleUp::Checkpoint)
+    changed(now);  // What spares wait for.
 }
 
 void Job::on(TimePoint, Member& member, const StoreRefused& report) {

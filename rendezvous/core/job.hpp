@@ -137,6 +137,7 @@ class Job {
   struct Running {
     std::optional<Preparing> preparing;
     std::optional<TimePoint> spare_came;  ///< The last candidate for a larger round.
+    std::optional<TimePoint> saved;       ///< A worker, last.
   };
   struct Draining {};
   struct Stopping {};
@@ -209,6 +210,7 @@ class Job {
   void stop_round(TimePoint now, const std::string& reason, Round::StoppedFor why);
   void send_stop(const Member& member, const Round::Place& place);
   void conclude(TimePoint now);
+  void judge_progress(const Round& round);
   void begin_gathering(TimePoint now, Forming::After after);
   [[nodiscard]] Presence presence() const;
   [[nodiscard]] std::optional<TimePoint> scale_up_at(const Running& running) const;
@@ -226,6 +228,7 @@ class Job {
   [[nodiscard]] std::optional<Verdict> leavers_verdict() const;
   bool end_if_too_few(TimePoint now);
   bool end_if_it_must(TimePoint now, const Round& round);
+  [[nodiscard]] bool is_fruitless() const;
   [[nodiscard]] std::vector<Incarnation> unreachable_nodes(const Round& round) const;
   void exclude_unreachable(TimePoint now, const Round& round);
   [[nodiscard]] Verdict with_stuck(Verdict verdict) const;
@@ -259,6 +262,7 @@ class Job {
   [[nodiscard]] std::string gathering_text(TimePoint now) const;
   [[nodiscard]] std::string countdown(TimePoint now) const;
   [[nodiscard]] std::string there_text() const;
+  [[nodiscard]] std::string scale_up_text() const;
   [[nodiscard]] std::string phase_text(TimePoint now) const;
   [[nodiscard]] std::string state_of(TimePoint now, const Member& member) const;
 
@@ -319,6 +323,8 @@ class Job {
   std::uint64_t number_ = 0;  // Of the newest round.
   std::uint32_t attempts_ = 0;
   std::uint32_t restarts_ = 0;
+  std::uint64_t best_step_ = 0;  // That any worker has told in a round before.
+  std::uint32_t fruitless_ = 0;  // Attempts in a row that failed since that was last exceeded.
   bool any_started_ = false;
   std::optional<RoundId> last_round_;
   RoundId concluded_;  // The highest round whose end has been dealt with.

@@ -209,6 +209,18 @@ bool Job::end_if_it_must(TimePoint now, const Round& round) {
     end(now, with_stuck(std::move(verdict)));
     return true;
   }
+  if (worker_failed && is_fruitless()) {
+    auto verdict = failed();
+    verdict.exit_code = kNoProgress;
+    const auto attempts = " in " + count_of(fruitless_, "attempt");
+    verdict.summary =
+        "no progress: " +
+        (best_step_ == 0 ? "no worker told of a step" + attempts
+                         : "step " + std::to_string(best_step_) + " was never passed" + attempts) +
+        "; " + verdict.summary;
+    end(now, with_stuck(std::move(verdict)));
+    return true;
+  }
   if (worker_failed && !may_restart()) {
     end(now, with_stuck(failed()));
     return true;
@@ -250,6 +262,12 @@ void Job::exclude_unreachable(TimePoint now, const Round& round) {
   }
   unreachable_.clear();
   unreachable_from_.clear();
+}
+
+/// The workers ran, and yet another attempt would fail where those before it did.
+bool Job::is_fruitless() const {
+  const auto& most = settings_.max_restarts_without_progress;
+  return any_started_ && most && fruitless_ >= *most;
 }
 
 bool Job::may_restart() const { return any_started_ && restarts_ < settings_.max_restarts; }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <tuple>
 #include <utility>
 
 // What agents bring along in their Hellos: after a break of the connection, and to a server that
@@ -24,6 +25,8 @@ void Job::learn(TimePoint now, Member& member, const Held& held) {
   last_round_ = std::max(last_round_, held.round);  // Also where only its verdict is told here.
   attempts_ = std::max(attempts_, held.attempts);
   restarts_ = std::max(restarts_, held.restarts);
+  const auto progress = std::pair(best_step_, fruitless_);
+  std::tie(best_step_, fruitless_) = std::max(progress, {held.best_step, held.fruitless});
   any_started_ = any_started_ || held.started || held.succeeded;
   if (formed_) return;  // What follows is older than what we know.
   for (const auto& machine : held.excluded) {
@@ -157,7 +160,8 @@ void Job::take_up(TimePoint now, Member& member, const Held& held) {
     round_.emplace(round);
     recovered_ = true;
     master_up_ = false;
-    phase_ = Running{.preparing = {}, .spare_came = now};  // Those that came before it.
+    phase_ =
+        Running{.preparing = {}, .spare_came = now, .saved = {}};  // Those that came before it.
     last_round_ = round;
   }
   if (round_ && recovered_ && round_->id() == round) {

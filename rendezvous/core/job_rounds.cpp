@@ -169,6 +169,7 @@ void Job::conclude(TimePoint now) {
     end(now, with_stuck(std::move(verdict)));
     return;
   }
+  judge_progress(round);
   if (end_if_it_must(now, round)) return;
 
   const auto cause = round.cause();
@@ -189,6 +190,16 @@ void Job::conclude(TimePoint now) {
   }
   exclude_unreachable(now, round);
   begin_gathering(now, Forming::After::Stop);
+}
+
+/// Whether the round got further than any before, and failed.
+void Job::judge_progress(const Round& round) {
+  if (round.highest_step() > best_step_) {
+    best_step_ = round.highest_step();
+    fruitless_ = 0;
+  }
+  const auto cause = round.cause();
+  if (cause && round.failures()[*cause].cause != Cause::LostNode) ++fruitless_;
 }
 
 void Job::begin_gathering(TimePoint now, Forming::After after) {
@@ -249,6 +260,8 @@ void Job::form(TimePoint now, std::uint32_t size, const std::string& reason) {
   common.attempt = attempts_++;
   common.restarts = restarts_;
   common.max_restarts = settings_.max_restarts;
+  common.best_step = best_step_;
+  common.fruitless = fruitless_;
   common.world_size = ranking.world_size;
   common.nodes = static_cast<std::uint32_t>(chosen.size());
   common.master = master_of(*chosen[ranking.order[0]], chosen.size());
@@ -300,13 +313,17 @@ void Job::form(TimePoint now, std::uint32_t size, const std::string& reason) {
 /// A larger round is possible: when to stop the running one for it.
 std::optional<TimePoint> Job::scale_up_at(const Running& running) const {
   const auto& counts = roster_.counts();
-  if (settings_.scale_up != ScaleUp::Now || counts.ready == 0 || counts.silent_holders > 0 ||
+  if (settings_.scale_up == ScaleUp::Never || counts.ready == 0 || counts.silent_holders > 0 ||
       !running.spare_came || running.preparing || round_->any_succeeded() || recovery_)
     return std::nullopt;
   const auto present = round_->places().size();
   const auto larger = sizes_.legal(present + counts.ready);
   if (!larger || *larger <= present) return std::nullopt;
-  return *running.spare_came + (*larger == sizes_.largest() ? kScaleUpFull : kScaleUpQuiet);
+  const auto batch_ends =
+      *running.spare_came + (*larger == sizes_.largest() ? kScaleUpFull : kScaleUpQuiet);
+  if (settings_.scale_up == ScaleUp::Now) return batch_ends;
+  if (!running.saved || *running.saved < batch_ends) return std::nullopt;  // The next Progress may.
+  return running.saved;
 }
 
 TimePoint Job::join_deadline(const Gathering& gathering) const {

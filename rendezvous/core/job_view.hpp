@@ -14,6 +14,14 @@ namespace muster::rendezvous {
 using LinkId = Strong<struct LinkIdTag, std::uint64_t>;        ///< A connection. Never used twice.
 using CommandId = Strong<struct CommandIdTag, std::uint64_t>;  ///< An operator's call.
 
+/// How far the workers of a node are, those that tell it (docs/reference/beacon.md).
+struct NodeProgress {
+  std::uint64_t slowest = 0;  ///< The step of the worker that is behind.
+  std::uint64_t fastest = 0;
+  std::string phase;  ///< Of the slowest; may be empty.
+  Duration quiet{};   ///< The longest time since a worker's beacon changed.
+};
+
 struct NodeView {
   std::string name;
   std::string machine;
@@ -25,6 +33,7 @@ struct NodeView {
   std::optional<NodeRank> node_rank;  ///< In the running round.
   std::uint32_t slots = 0;
   std::optional<Duration> silent_for;  ///< Since its last ping.
+  std::optional<NodeProgress> progress;
 };
 
 struct JobView {
@@ -37,6 +46,7 @@ struct JobView {
   std::uint32_t restarts = 0;
   JobSettings settings;
   std::uint32_t world_size = 0;
+  std::optional<std::uint64_t> step;  ///< The highest in the running round, where workers tell.
   std::vector<NodeView> nodes;
   std::optional<Verdict> verdict;
 };

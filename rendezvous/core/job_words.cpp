@@ -16,6 +16,19 @@ std::string seconds_until(TimePoint now, TimePoint when) {
   return std::to_string(std::chrono::ceil<std::chrono::seconds>(left).count()) + " s";
 }
 
+/// Of a node's workers that tell how far they are.
+std::optional<NodeProgress> progress_of(TimePoint now, const Round::Place& place) {
+  if (place.progress.empty()) return std::nullopt;
+  const auto [slowest, fastest] = std::minmax_element(
+      place.progress.begin(), place.progress.end(),
+      [](const WorkerProgress& a, const WorkerProgress& b) { return a.step < b.step; });
+  NodeProgress progress{
+      .slowest = slowest->step, .fastest = fastest->step, .phase = slowest->phase, .quiet = {}};
+  for (const auto& worker : place.progress)
+    progress.quiet = std::max(progress.quiet, worker.quiet + (now - place.progress_at));
+  return progress;
+}
+
 }  // namespace
 
 void Job::send(const Member& member, ServerMessage message) {
@@ -88,7 +101,16 @@ std::string Job::waiting_text(TimePoint now, const Member& member) const {
   if (settings_.scale_up == ScaleUp::Never)
     return "a spare: " + number + " runs with " + present +
            "; by --scale-up never this one is taken " + "in at the next restart only";
-  return number + " runs with " + present + "; this one is taken in by the next scale-up";
+  return number + " runs with " + present + "; " + scale_up_text();
+}
+
+std::string Job::scale_up_text() const {
+  if (settings_.scale_up == ScaleUp::Now) return "this one is taken in by the next scale-up";
+  if (round_->has_progress())
+    return "by --scale-up checkpoint this one is taken in when a worker has saved";
+  return "by --scale-up checkpoint this one is taken in when a worker has saved, but no worker "
+         "tells "
+         "when it does (none uses its beacon)";
 }
 
 /// "h0, h1, h2 ..."
@@ -171,6 +193,7 @@ JobView Job::view(TimePoint now) const {
   if (round_) {
     view.round = round_->id();
     view.world_size = round_->workers();
+    if (round_->has_progress()) view.step = round_->highest_step();
     if (round_->stop()) view.reason = round_->stop()->reason;
   }
   for (const auto& [incarnation, member] : roster_.members()) {
@@ -182,9 +205,10 @@ JobView Job::view(TimePoint now) const {
     node.state = state_of(now, member);
     if (member.departure) node.reason = member.departure->reason;
     if (!member.holds && !member.departure && !verdict_) node.reason = waiting_text(now, member);
-    if (const auto* place = round_ ? round_->find(incarnation) : nullptr)
-      node.node_rank = place->assignment.node_rank;
+    const auto* place = round_ ? round_->find(incarnation) : nullptr;
+    if (place != nullptr) node.node_rank = place->assignment.node_rank;
     node.slots = member.hello.slots;
+    if (place != nullptr) node.progress = progress_of(now, *place);
     if (settings_.lease > Duration::zero()) node.silent_for = now - member.heard;
     view.nodes.push_back(std::move(node));
   }

@@ -74,7 +74,22 @@ void Round::note_saving(Place& place, std::uint32_t left) {
   change(place, [left](Place& one) { one.saving = std::min(left, one.slots); });
 }
 
+bool Round::note_progress(TimePoint now, Place& place, const std::vector<WorkerProgress>& workers) {
+  std::map<Rank, std::uint64_t> saves;
+  for (const auto& worker : place.progress) saves.emplace(worker.rank, worker.saves);
+  bool saved = false;
+  for (const auto& worker : workers) {
+    highest_step_ = std::max(highest_step_, worker.step);
+    saved = saved || worker.saves > saves[worker.rank];
+  }
+  has_progress_ = has_progress_ || !workers.empty();
+  place.progress = workers;
+  place.progress_at = now;
+  return saved;
+}
+
 bool Round::add_failure(const WorkerFailure& failure) {
+  highest_step_ = std::max(highest_step_, failure.step.value_or(0));
   const bool node = failure.cause == Cause::LostNode;
   const auto which = node ? failure.node_rank.value : failure.rank.value;
   if (!failed_.emplace(node, which).second) return false;

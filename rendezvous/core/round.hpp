@@ -31,6 +31,7 @@ class Round {
     bool gone = false;
     std::optional<std::uint32_t> saving;   ///< Workers that have not saved yet; nullopt: unknown.
     std::vector<WorkerProgress> progress;  ///< As reported last; empty: no worker told any.
+    TimePoint progress_at;                 ///< Then.
 
     [[nodiscard]] bool answered() const { return stopped || over(); }
     [[nodiscard]] bool over() const { return empty || gone; }
@@ -59,6 +60,13 @@ class Round {
   /// At most kMostNamed.
   [[nodiscard]] const std::vector<Incarnation>& gone() const { return gone_; }
   void note_saving(Place& place, std::uint32_t left);
+
+  /// What a place's beacons say. True: some worker has saved since they were last heard of.
+  bool note_progress(TimePoint now, Place& place, const std::vector<WorkerProgress>& workers);
+  /// Some worker has told how far it is.
+  [[nodiscard]] bool has_progress() const { return has_progress_; }
+  /// The highest step that any worker has told, by its beacon or as it failed; 0: none did.
+  [[nodiscard]] std::uint64_t highest_step() const { return highest_step_; }
 
   /// Workers of the round, and those of them that are not known to have saved.
   [[nodiscard]] std::uint32_t workers() const { return workers_; }
@@ -115,6 +123,8 @@ class Round {
   std::optional<Stop> stop_;
   StoppedFor stopped_for_ = StoppedFor::Failure;
   bool excused_ = false;
+  bool has_progress_ = false;
+  std::uint64_t highest_step_ = 0;
   std::optional<std::size_t> cause_;  // Of failures_.
 };
 

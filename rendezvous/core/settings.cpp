@@ -89,10 +89,9 @@ std::optional<std::string> what_is_wrong(const JobSettings& settings, Duration m
   if (settings.lease == 0s && settings.max_nodes > 1)
     return "--lease 0s is for a job that can have one node only, not for --nnodes " +
            nnodes(settings);
-  if (settings.scale_up == ScaleUp::Checkpoint)
-    return "--scale-up checkpoint needs workers whose beacon names the checkpoint's phase, and "
-           "none "
-           "does: use now or never";
+  if (settings.max_restarts_without_progress && *settings.max_restarts_without_progress < 2)
+    return "--max-restarts-without-progress " + text(settings.max_restarts_without_progress) +
+           ": at least 2, since there must be attempts to compare";
   return std::nullopt;
 }
 

@@ -28,6 +28,7 @@ std::vector<Order> SoloRendezvous::step(TimePoint now, const Report& report) {
   hello.ping = 1;
   hello.settings = JobSettings{};
   hello.settings.max_restarts = settings_.max_restarts;
+  hello.settings.max_restarts_without_progress = settings_.max_restarts_without_progress;
   hello.settings.restart_backoff = settings_.restart_backoff;
   hello.settings.lease = Duration::zero();
   return feed(now, Rendezvous::Greeted{kLink, std::move(hello), kLoopback, kLoopback});

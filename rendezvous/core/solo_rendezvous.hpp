@@ -17,6 +17,7 @@ class SoloRendezvous {
  public:
   struct Settings {
     std::uint32_t max_restarts = 0;
+    std::optional<std::uint32_t> max_restarts_without_progress;
     Duration restart_backoff{};
     std::uint64_t seed = 0;  ///< Of the rounds' secrets.
   };

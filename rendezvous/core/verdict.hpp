@@ -13,6 +13,7 @@ namespace muster::rendezvous {
 constexpr int kOwnError = 1;
 constexpr int kUsage = 2;
 constexpr int kRequeue = 75;
+constexpr int kNoProgress = 93;
 constexpr int kSignalBase = 128;
 
 /// Failures and victims beside the first cause that a verdict names at most: it goes to every node.

@@ -25,6 +25,12 @@ void write(const NodeView& node, v1::JobNode& wire) {
   if (node.node_rank) wire.set_node_rank(node.node_rank->value);
   wire.set_slots(node.slots);
   if (node.silent_for) write(*node.silent_for, *wire.mutable_silent_for());
+  if (!node.progress) return;
+  auto& progress = *wire.mutable_progress();
+  progress.set_slowest_step(node.progress->slowest);
+  progress.set_fastest_step(node.progress->fastest);
+  progress.set_phase(printable(node.progress->phase));
+  write(node.progress->quiet, *progress.mutable_quiet());
 }
 
 std::string_view name_of(Cause cause) {
@@ -87,6 +93,7 @@ void write(const JobView& view, Extent extent, v1::JobState& state) {
   state.set_max_nodes(view.settings.max_nodes);
   state.set_node_step(view.settings.node_step);
   state.set_world_size(view.world_size);
+  if (view.step) state.set_step(*view.step);
   state.set_nodes_total(static_cast<std::uint32_t>(view.nodes.size()));
   write(view.settings.lease, *state.mutable_lease());
   if (view.verdict) {

@@ -372,3 +372,23 @@ TEST_CASE("a Stop of a round that is over is answered with its end again", "[age
   CHECK(sim.orders.size() == 1);
   CHECK(count<Empty>(sim.reports) == 2);
 }
+
+TEST_CASE("of the workers' progress only the newest is said again", "[agent][attendee]") {
+  AttendeeSim sim;
+  sim.join();
+  auto given = sim.assignment(1);
+  given.best_step = 70;
+  given.fruitless = 2;
+  sim.order(given);
+  for (std::uint64_t step = 1; step < 100; ++step) {
+    Progress progress{{1, 1}, {}};
+    progress.workers.push_back({.rank = {0}, .step = step, .saves = 0, .phase = {}, .quiet = {}});
+    sim.report(std::move(progress));
+  }
+  sim.drop(sim.voice);
+  sim.connect(sim.dialled.back());
+  CHECK(sim.hellos.back().held.best_step == 70);
+  CHECK(sim.hellos.back().held.fruitless == 2);
+  REQUIRE(count<Progress>(sim.reports) == 1);
+  CHECK(std::get<Progress>(sim.reports.back()).workers[0].step == 99);
+}

@@ -34,7 +34,11 @@ class OneRound : public rendezvous::Attendance {
       order(assignment_);
     } else if (const auto* failed = std::get_if<Failed>(&report)) {
       failures.push_back(failed->failure);
+      progress_before_failure = progress.size();
       order(Stop{assignment_.round, SIGTERM, "a worker failed"});
+    } else if (const auto* told = std::get_if<Progress>(&report)) {
+      progress.push_back(*told);
+      if (!go_on_at_progress.empty()) std::ofstream(go_on_at_progress) << "go on\n";
     } else if (const auto* notice = std::get_if<Notice>(&report)) {
       notices.push_back(*notice);
       if (!go_on_at_notice.empty()) std::ofstream(go_on_at_notice) << "go on\n";
@@ -56,7 +60,10 @@ class OneRound : public rendezvous::Attendance {
   const Hello& hello() const { return hello_; }
   std::string own_address;  // Of our end of a connection that there is none of.
   std::string go_on_at_notice;
+  std::string go_on_at_progress;
   std::vector<Notice> notices;
+  std::vector<Progress> progress;
+  std::size_t progress_before_failure = 0;
   bool succeeded = false;
   std::vector<std::string> farewells;
   std::vector<WorkerFailure> failures;
@@ -115,6 +122,7 @@ struct Fixture {
     rendezvous_.emplace(loop, assignment);
     rendezvous_->own_address = own_address;
     rendezvous_->go_on_at_notice = go_on_at_notice;
+    rendezvous_->go_on_at_progress = go_on_at_progress;
     Agent agent(loop, std::move(settings), keeper, *rendezvous_, *logger);
     const auto outcome = agent.run();
     REQUIRE(outcome);
@@ -135,11 +143,13 @@ struct Fixture {
   Folder folder;
   boost::asio::io_context loop{1};
   KeeperLink keeper{posix::open_pidfd(posix::own_pid()).value(), posix::LeasePage::create().value(),
-                    posix::current_signal_settings(), posix::SharedNote::create().value()};
+                    posix::current_signal_settings(), posix::SharedNote::create().value(),
+                    posix::SharedNote::create().value()};
   std::shared_ptr<Logger> logger = make_stderr_logger(spdlog::level::off);
   AgentSettings settings;
   std::string own_address;
-  std::string go_on_at_notice;  // A FIFO that gets a line then; empty: none.
+  std::string go_on_at_notice;    // A FIFO that gets a line then; empty: none.
+  std::string go_on_at_progress;  // Likewise.
 
  private:
   std::unique_ptr<store::Server> master_;

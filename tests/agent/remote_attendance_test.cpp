@@ -97,6 +97,7 @@ struct Fixture {
   boost::asio::io_context loop{1};
   agent::KeeperLink keeper{posix::open_pidfd(posix::own_pid()).value(),
                            posix::LeasePage::create().value(), posix::current_signal_settings(),
+                           posix::SharedNote::create().value(),
                            posix::SharedNote::create().value()};
   std::shared_ptr<Logger> logger = make_stderr_logger(spdlog::level::off);
   std::optional<agent::FakeRendezvous> server;
@@ -273,7 +274,8 @@ TEST_CASE("without a server the node gives up after the time to join, worth a re
   const auto bound = posix::bind_tcp({"127.0.0.1", 0}).value();  // Not listening.
   const agent::KeeperLink keeper{
       posix::open_pidfd(posix::own_pid()).value(), posix::LeasePage::create().value(),
-      posix::current_signal_settings(), posix::SharedNote::create().value()};
+      posix::current_signal_settings(), posix::SharedNote::create().value(),
+      posix::SharedNote::create().value()};
   const auto logger = make_stderr_logger(spdlog::level::off);
   agent::RemoteAttendance::Settings settings;
   settings.server = posix::to_endpoint(posix::local_address(bound.get()));
@@ -304,7 +306,8 @@ TEST_CASE("before a connection stands there is no note: the keeper would look th
   const auto silent = posix::take_port({"127.0.0.1", 0}, posix::Hold::Listening).value();
   const agent::KeeperLink keeper{
       posix::open_pidfd(posix::own_pid()).value(), posix::LeasePage::create().value(),
-      posix::current_signal_settings(), posix::SharedNote::create().value()};
+      posix::current_signal_settings(), posix::SharedNote::create().value(),
+      posix::SharedNote::create().value()};
   const auto logger = make_stderr_logger(spdlog::level::off);
   agent::RemoteAttendance::Settings settings;
   settings.server = {"localhost", posix::to_endpoint(posix::local_address(silent.get())).port};
@@ -329,7 +332,8 @@ TEST_CASE("the host of the rendezvous leaves no note: its server dies with it",
   agent::FakeRendezvous server(loop);
   const agent::KeeperLink keeper{
       posix::open_pidfd(posix::own_pid()).value(), posix::LeasePage::create().value(),
-      posix::current_signal_settings(), posix::SharedNote::create().value()};
+      posix::current_signal_settings(), posix::SharedNote::create().value(),
+      posix::SharedNote::create().value()};
   const auto logger = make_stderr_logger(spdlog::level::off);
   agent::RemoteAttendance::Settings settings;
   settings.server = server.endpoint();

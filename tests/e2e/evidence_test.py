@@ -133,7 +133,7 @@ class ErrorFiles(EvidenceTest):
     def run_recording(self, text, *flags, code=1):
         self.environment["TORCHELASTIC_ERROR_FILE"] = str(self.parent)
         self.script(recording(text, code), "train.py", 0o644)
-        got, _, err = self.run_job("--log-dir", "logs", *flags, "train.py")
+        got, _, err = self.run_job(*flags, "train.py")
         self.assertEqual(got, code, err)
         return err
 
@@ -157,7 +157,7 @@ class ErrorFiles(EvidenceTest):
                           (b'{"message": "' + b"x" * 2_000_000 + b'"}', "more than 1 MiB")):
             with self.subTest(why):
                 err = self.run_recording(text)
-                self.assertRegex(err, rf"the error file \S+/error.json makes no sense: it .*{why}")
+                self.assertRegex(err, rf"the error file \S+/error_0_0.json makes no sense: it .*{why}")
                 self.assertRegex(err, r"(?m)^  stderr +said on stderr$")
                 known = json.loads(self.parent.read_text())["message"]
                 self.assertEqual(known["errorCode"], 1)
@@ -185,6 +185,22 @@ class ErrorFiles(EvidenceTest):
         message = json.loads(self.parent.read_text())["message"]
         self.assertEqual(message["errorCode"], 1)
         self.assertIn("Address already in use", message["message"])
+
+    def test_is_in_a_folder_of_the_jobs_own_that_goes_with_it(self):
+        self.script("#!/bin/sh\nstat -c '%a' \"${TORCHELASTIC_ERROR_FILE%/*}\"\necho $TORCHELASTIC_ERROR_FILE\n"
+                    "echo '{\"message\": \"it broke\"}' > $TORCHELASTIC_ERROR_FILE\n"
+                    "[ $TORCHELASTIC_RESTART_COUNT = 1 ]\n")
+        code, out, _ = self.run_job("--max-restarts", 1, "worker.sh")
+        self.assertEqual(code, 0)
+        first_mode, first, second_mode, second = out.split()
+        self.assertEqual((first_mode, second_mode), ("700", "700"))
+        self.assertNotEqual(first, second)
+        self.assertFalse(pathlib.Path(first).parent.exists())
+
+    def test_with_a_log_folder_it_is_there_and_stays(self):
+        self.run_recording(json.dumps(NESTED).encode(), "--log-dir", "logs", code=9)
+        (file,) = self.folder.glob("logs/*/attempt_0/0/error.json")
+        self.assertEqual(json.loads(file.read_text()), NESTED)
 
     def test_with_dev_null_for_a_log_folder_there_is_none(self):
         self.script('#!/bin/sh\necho "file:$TORCHELASTIC_ERROR_FILE"\n')
@@ -216,7 +232,7 @@ if rank == "0":
     sys.exit(1)
 time.sleep(1000)
 """, "train.py", 0o644)
-        code, err, report = self.run_reported("--nproc-per-node", 4, "--log-dir", "logs", "train.py")
+        code, err, report = self.run_reported("--nproc-per-node", 4, "train.py")
         self.assertEqual((code, report["cause"]["rank"]), (5, 2), err)
         self.assertEqual([(other["rank"], other["class"]) for other in report["others"]], [(0, "peer_loss")])
         self.assertEqual(sorted(victim["rank"] for victim in report["victims"]), [1, 3])

@@ -2,6 +2,7 @@
 """PyTorch's file timer: what a worker set and did not release in time ends that worker, and nobody else."""
 
 import json
+import pathlib
 import subprocess
 import unittest
 
@@ -48,6 +49,17 @@ time.sleep(1000)
         self.assertRegex(cause["detail"], r"^the file timer 'step' of 0\.\d s expired$")
         self.assertEqual(sorted(victim["rank"] for victim in report["victims"]), [0, 2])
         self.assertRegex(err, r"(?m)^  because +the file timer 'step' of 0.\d s expired$")
+
+    def test_without_a_place_of_its_own_the_pipe_is_in_the_jobs_folder(self):
+        del self.environment["TORCHELASTIC_TIMER_FILE"]
+        _, report = self.run_client("""
+print(os.environ["TORCHELASTIC_TIMER_FILE"], file=sys.stderr, flush=True)
+request(0)
+time.sleep(1000)
+""", code=137)
+        (pipe,) = report["cause"]["stderr"]
+        self.assertIn("the file timer", report["cause"]["detail"])
+        self.assertFalse(pathlib.Path(pipe).parent.exists())
 
     def test_the_group_restarts_after_it(self):
         _, report = self.run_client("""

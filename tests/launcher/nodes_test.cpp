@@ -95,15 +95,31 @@ TEST_CASE("nodes that meet share an id", "[launcher][nodes]") {
         Words{"--rdzv-id is empty: the job's id is 'none', the same on all nodes"});
 }
 
+TEST_CASE("nodes are taken in at once, at a checkpoint, or never", "[launcher][nodes]") {
+  CHECK(options_of(c10d({})).job.scale_up == ScaleUp::Now);
+  CHECK(options_of(c10d({"--scale-up=now"})).job.scale_up == ScaleUp::Now);
+  CHECK(options_of(c10d({"--scale-up=checkpoint"})).job.scale_up == ScaleUp::Checkpoint);
+}
+
+TEST_CASE("a limit on attempts without progress that the restarts never reach is told of",
+          "[launcher][nodes]") {
+  CHECK(options_of({"--max-restarts=2", "--max-restarts-without-progress=3", "x"}).notices.empty());
+  CHECK(options_of({"--max-restarts=1", "--max-restarts-without-progress=3", "x"}).notices ==
+        Words{"--max-restarts-without-progress 3 has no effect: --max-restarts 1 allows 2 failed "
+              "attempts"});
+}
+
 TEST_CASE("what says how nodes meet is read", "[launcher][nodes]") {
-  const auto options = options_of(c10d(
-      {"--nnodes=1:4", "--lease=2500ms", "--prefer=3", "--scale-up=never", "--restart-backoff=5s",
-       "--local-addr=[fd00::2]", "--token-file=/t", "--port-range=30000-30009", "--iface=ib0",
-       "--preempt-signal=usr1", "--preempt-deadline=1m", "--preempt-command=true"}));
+  const auto options = options_of(
+      c10d({"--nnodes=1:4", "--lease=2500ms", "--prefer=3", "--scale-up=never",
+            "--restart-backoff=5s", "--max-restarts=9", "--max-restarts-without-progress=3",
+            "--local-addr=[fd00::2]", "--token-file=/t", "--port-range=30000-30009", "--iface=ib0",
+            "--preempt-signal=usr1", "--preempt-deadline=1m", "--preempt-command=true"}));
   CHECK(options.job.lease == 2500ms);
   CHECK(options.job.prefer == 3);
   CHECK(options.job.scale_up == ScaleUp::Never);
   CHECK(options.job.restart_backoff == 5s);
+  CHECK(options.job.max_restarts_without_progress == 3);
   CHECK(options.local_addr == "fd00::2");
   CHECK(options.token_file == "/t");
   CHECK(options.port_range == PortRange{30000, 30009});
@@ -219,9 +235,12 @@ TEST_CASE("nodes that could never meet, or never be enough, are refused", "[laun
       {c10d({"--lease=0"}),
        "--lease: '0' is not a lease: give a time from 500ms to 1h: seconds (10), or an integer "
        "with a unit"},
-      {c10d({"--scale-up=checkpoint"}),
-       "--scale-up: 'checkpoint' needs workers that tell when they save, which they can not do in "
-       "this version: give now or never"},
+      {{"--max-restarts-without-progress=1", "x"},
+       "--max-restarts-without-progress: '1' is not a number of attempts to compare: give 2 or "
+       "more (to end the job at its first failure, --max-restarts 0)"},
+      {{"--max-restarts-without-progress=two", "x"},
+       "--max-restarts-without-progress: 'two' is not a number of attempts to compare: give 2 or "
+       "more (to end the job at its first failure, --max-restarts 0)"},
       {c10d({"--scale-up=later"}),
        "--scale-up: 'later' is not a time to take nodes in: give now, checkpoint or never"},
       {c10d({"--store-allow=10.0.0.0/33"}),

@@ -25,7 +25,7 @@ TEST_CASE("without flags the defaults hold", "[launcher][options]") {
   CHECK(options.master == Endpoint{"127.0.0.1", 0});
   CHECK(options.worker_store == WorkerStore::Agent);
   CHECK_FALSE(options.log_dir);
-  CHECK(options.shutdown_timeout == 30s);
+  CHECK(options.stopping.grace == 30s);
   CHECK(options.pass_local_rank == PassLocalRank::No);
   CHECK(options.log_level == spdlog::level::info);
   CHECK(options.invoked_as == "/opt/bin/muster");
@@ -102,7 +102,7 @@ TEST_CASE("LOGLEVEL is read as torchrun reads it, and never refused", "[launcher
 
 TEST_CASE("times have units, seconds where none is said", "[launcher][options]") {
   const auto timeout = [](const std::string& text) {
-    return options_of({"--shutdown-timeout=" + text, "x"}).shutdown_timeout;
+    return options_of({"--shutdown-timeout=" + text, "x"}).stopping.grace;
   };
   CHECK(timeout("5") == 5s);
   CHECK(timeout("500ms") == 500ms);
@@ -114,8 +114,8 @@ TEST_CASE("times have units, seconds where none is said", "[launcher][options]")
 
 TEST_CASE("torchrun's variable for the grace counts below its flag", "[launcher][options]") {
   const Environment environment{{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "7"}};
-  CHECK(options_of({"x"}, environment).shutdown_timeout == 7s);
-  CHECK(options_of({"--shutdown-timeout=5", "x"}, environment).shutdown_timeout == 5s);
+  CHECK(options_of({"x"}, environment).stopping.grace == 7s);
+  CHECK(options_of({"--shutdown-timeout=5", "x"}, environment).stopping.grace == 5s);
   CHECK(error_of({"x"}, {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "soon"}})
             .starts_with("TORCH_ELASTIC_SHUTDOWN_TIMEOUT: 'soon' is not a time: give "));
 }

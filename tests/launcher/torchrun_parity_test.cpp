@@ -93,7 +93,7 @@ std::vector<std::string> fields_of(const Options& options) {
       filter += (filter.empty() ? "" : ",") + std::to_string(rank.value);
     }
   }
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options.shutdown_timeout);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options.stopping.grace);
   add("nproc_per_node", std::to_string(options.nproc), "1");
   add("max_restarts", std::to_string(options.job.max_restarts), "0");
   add("standalone", options.standalone ? "True" : "False", "False");

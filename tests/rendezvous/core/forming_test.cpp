@@ -294,16 +294,6 @@ TEST_CASE("by --scale-up never a running round is left alone", "[rendezvous][for
   CHECK(sim["c"].assignment().nodes == 2);
 }
 
-TEST_CASE("scale-up at the checkpoint is refused until workers can name it",
-          "[rendezvous][forming][scale-up]") {
-  auto settings = nodes(1, 3);
-  settings.scale_up = ScaleUp::Checkpoint;
-  Sim sim(settings);
-  sim.join("a");
-  REQUIRE(sim["a"].refusal);
-  CHECK(sim["a"].refusal->exit_code == 2);
-}
-
 TEST_CASE("there is no scale-up while a member is silent: its successor may be the one that came",
           "[rendezvous][forming][scale-up]") {
   Sim sim(nodes(1, 4));

@@ -252,6 +252,8 @@ void Sim::obey(Agent& agent, const Order& order) {
     now_held.node_rank = assignment->node_rank;
     now_held.attempts = assignment->attempt + 1;
     now_held.restarts = assignment->restarts;
+    now_held.best_step = assignment->best_step;
+    now_held.fruitless = assignment->fruitless;
     now_held.kept = held.kept;
     now_held.excluded = assignment->excluded;
     held = now_held;

@@ -71,6 +71,8 @@ inline JobView running_job(const std::string& id) {
   node.node_rank = NodeRank{0};
   node.slots = 8;
   node.silent_for = 250ms;
+  node.progress = NodeProgress{.slowest = 7, .fastest = 9, .phase = "train\xff", .quiet = 1500ms};
+  view.step = 9;
   view.nodes = {node};
   return view;
 }

@@ -85,6 +85,7 @@ TEST_CASE("jobs are listed without their nodes and causes, and shown with them",
   CHECK(job.max_nodes() == 4);
   CHECK(job.world_size() == 8);
   CHECK(job.nodes_total() == 1);
+  CHECK(job.step() == 9);
   CHECK(job.nodes().empty());
   CHECK(job.lease().seconds() == 2);
   CHECK(job.lease().nanos() == 500'000'000);
@@ -115,6 +116,10 @@ TEST_CASE("jobs are listed without their nodes and causes, and shown with them",
   CHECK(node.has_node_rank());
   CHECK(node.slots() == 8);
   CHECK(node.silent_for().nanos() == 250'000'000);
+  CHECK(node.progress().slowest_step() == 7);
+  CHECK(node.progress().fastest_step() == 9);
+  CHECK(node.progress().phase() == "train\\xff");
+  CHECK(node.progress().quiet().seconds() == 1);
 
   get.set_job("no such");
   const auto status = client->GetJob(context().get(), get, &got);
