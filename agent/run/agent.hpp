@@ -152,6 +152,7 @@ class Agent {
   // In agent_beacons.cpp.
   void watch_beacons();
   void look_at_beacons();
+  std::optional<posix::BeaconPage::Said> hear_beacon(std::uint32_t index);
   void tell_deadline(const Prepare& prepare);
   void tell_round_is_over();
 
