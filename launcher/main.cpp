@@ -345,6 +345,8 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
         usage_error((options.log_dir ? "--log-dir: " : "--redirects: ") + logs.error().message));
   }
 
+  if (value_of(environment, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1")
+    settings.timer_file = value_of(environment, "TORCHELASTIC_TIMER_FILE").value_or("");
   settings.environment.omp_num_threads = omp_share(options, environment, *logger);
   settings.environment.base = workers_base(std::move(entries), options);
   settings.environment.job_id = facts.id;

@@ -88,6 +88,9 @@ WorkerFailure assess(Observed observed) {
     failure.cause = Cause::OutOfMemory;
     failure.detail = observed.out_of_memory;
     failure.hint = out_of_memory_hint();
+  } else if (!observed.expired_timer.empty()) {
+    failure.cause = Cause::WorkerError;
+    failure.detail = observed.expired_timer;
   } else if (observed.status.signal != 0 && !is_own_fault(observed.status.signal)) {
     failure.cause = Cause::OutsideSignal;
     failure.detail = "the signal came from outside the job";

@@ -17,6 +17,7 @@ struct Observed {
   std::vector<std::string>
       stderr_lines;           ///< The last ones; empty where stderr was not ours to read.
   std::string recorded;       ///< The traceback or message of its error file; empty: none.
+  std::string expired_timer;  ///< The timer of its own that ended it; empty: none.
   std::string out_of_memory;  ///< The kernel's evidence of an out-of-memory kill; empty: none.
   std::string log_file;
   std::optional<Room> shared_memory;  ///< In /dev/shm.

@@ -68,6 +68,7 @@ Agent::~Agent() { write_log_through(logger_, {}); }
 Result<Outcome> Agent::run() {
   auto store = store_.reserve();
   if (!store) return pass(store.error());
+  if (auto opened = open_file_timer(); !opened) return pass(opened.error());
   Hello hello;  // What else belongs to it is the attendance's to know.
   hello.slots = static_cast<std::uint32_t>(settings_.workers.size());
   hello.role = settings_.environment.role;
@@ -216,6 +217,7 @@ void Agent::act(const WorkerGroup::EndRound& end) {
   beacon_timer_.cancel();
   beacons_.end_round();
   reported_progress_.clear();
+  if (file_timer_) file_timer_->clear();
   is_empty_ = true;
   // Workers of other nodes may not even have begun to meet there.
   const bool others_meet = assignment_.nodes > 1 && !is_over_;

@@ -3,6 +3,7 @@
 #include "agent/core/worker_group.hpp"
 #include "agent/run/beacons.hpp"
 #include "agent/run/console.hpp"
+#include "agent/run/file_timer.hpp"
 #include "agent/run/keeper.hpp"
 #include "agent/run/knocker.hpp"
 #include "agent/run/life.hpp"
@@ -84,6 +85,8 @@ struct AgentSettings {
   std::optional<LogFolder> logs;
   /// Where error files are, each with a name of its own, if there is no log folder. Empty: nowhere.
   std::string private_folder;
+  /// The named pipe of the file timer; empty: in the private folder. nullopt: there is no timer.
+  std::optional<std::string> timer_file;
   rlimit open_files{};  ///< The user's own limit, for the workers.
 };
 
@@ -156,6 +159,10 @@ class Agent {
   void tell_deadline(const Prepare& prepare);
   void tell_round_is_over();
 
+  // In agent_timers.cpp.
+  Result<void> open_file_timer();
+  void on_timer_expired(const FileTimers::Expired& expired);
+
   // In agent_workers.cpp, with the actions that concern one.
   Result<std::unique_ptr<Worker>> prepare(const WorkerGroup::Spawn& spawn, posix::Command& command);
   void watch_worker(std::uint32_t index);
@@ -190,6 +197,8 @@ class Agent {
   Beacons beacons_;
   std::vector<WorkerProgress> reported_progress_;  // Of the running round, last.
   std::map<int, std::string> error_files_;  // By the pid of who failed, of the newest round.
+
+  std::unique_ptr<FileTimer> file_timer_;  // None: it is off.
 
   std::optional<posix::SignalSource> signals_;
   boost::asio::posix::stream_descriptor signal_wait_;

@@ -201,6 +201,7 @@ void Agent::worker_ended(std::uint32_t index) {
   boost::system::error_code ignored;
   (void)worker.watch.close(ignored);
   worker.streams.drain();
+  if (file_timer_) file_timer_->forget(worker.process->pid());
   fence_if_over();
   logger_.debug("worker ended rank={} {}", assignment_.rank_offset.value + index,
                 describe(*status));
@@ -218,6 +219,7 @@ WorkerFailure Agent::examine(std::uint32_t index, const ExitStatus& status, std:
     observed.shared_memory = {room->size, room->free};
   observed.stderr_lines = worker.streams.last_err_lines();
   observed.log_file = worker.streams.err_file();
+  observed.expired_timer = worker.expired_timer;
   if (!worker.error_file.empty()) {
     auto recorded = recorded_error(worker.error_file);
     if (!recorded.complaint.empty()) {

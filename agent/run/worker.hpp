@@ -19,6 +19,7 @@ struct Worker {
   boost::asio::posix::stream_descriptor watch;  ///< A duplicate of its pidfd.
   WorkerStreams streams;
   std::string error_file;
+  std::string expired_timer;  ///< In words; empty: none of its has expired.
 };
 
 }  // namespace muster::agent

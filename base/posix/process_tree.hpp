@@ -31,6 +31,11 @@ using Bystanders = std::set<int>;
 std::vector<int> signal_descendants(int signal, const Bystanders& spared = {},
                                     const std::set<int>& passed_over = {});
 
+/// Sends a signal to one process if it is below this one, safe against numbers that were used
+/// again. Returns the child of ours that it is, or is below; 0: it is gone, or none of ours, and
+/// nothing was sent. Signal 0 only looks.
+[[nodiscard]] int signal_descendant(int pid, int signal);
+
 /// Kills all that is below `root`, a child of ours, but not itself, and returns how many were
 /// alive. `is_still_due` is asked once all of them are known: false, and none is touched. So
 /// nothing is killed that was started after it turned false.

@@ -58,6 +58,14 @@ TEST_CASE("the kernel's evidence beats the signal", "[agent][evidence]") {
   CHECK(failure.hint.find("memory did not suffice") != std::string::npos);
 }
 
+TEST_CASE("who is ended by a timer of its own has failed by itself", "[agent][evidence]") {
+  const auto failure = assess({.pid = 1,
+                               .status = {.signal = SIGKILL},
+                               .expired_timer = "the file timer 'x' of 1.0 s expired"});
+  CHECK(failure.cause == Cause::WorkerError);
+  CHECK(failure.detail == "the file timer 'x' of 1.0 s expired");
+}
+
 TEST_CASE("the last traceback is cut out, prefixes and all", "[agent][evidence]") {
   CHECK(agent::python_traceback(
             {"x", "[r0] Traceback (most recent call last):", "[r0]   File \"a.py\", line 2",
