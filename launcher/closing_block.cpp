@@ -15,7 +15,7 @@ namespace {
 
 /// How much of a worker's stderr the block shows; the rest stands above it or in the log.
 constexpr std::size_t kShownLines = 15;
-constexpr std::size_t kShownTracebackLines = 40;
+constexpr std::size_t kShownTracebackLines = 32;
 constexpr std::size_t kShownLineBytes = 1000;
 
 /// A line that a worker wrote, perhaps on another machine. A tab does no harm.
@@ -46,7 +46,8 @@ void add(std::string& block, std::string_view name, std::string_view text) {
 std::string join_last(const std::vector<std::string>& lines, std::size_t most) {
   std::string text;
   const auto from = lines.size() - std::min(lines.size(), most);
-  for (auto i = from; i < lines.size(); ++i) text += (i == from ? "" : "\n") + lines[i];
+  if (from > 0) text = "...";
+  for (auto i = from; i < lines.size(); ++i) text += (text.empty() ? "" : "\n") + lines[i];
   return text;
 }
 

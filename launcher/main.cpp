@@ -134,7 +134,8 @@ Result<std::optional<agent::LogFolder>> make_log_folder(const Options& options,
 std::vector<std::string> beacon_roots(const Environment& environment) {
   std::vector<std::string> roots{"/dev/shm"};
   for (const char* const variable : {"XDG_RUNTIME_DIR", "TMPDIR"}) {
-    if (auto folder = value_of(environment, variable)) roots.push_back(std::move(*folder));
+    auto folder = value_of(environment, variable);
+    if (folder && folder->starts_with('/')) roots.push_back(std::move(*folder));
   }
   roots.emplace_back("/tmp");
   return roots;

@@ -250,7 +250,7 @@ std::string in_mebibytes(std::uint64_t bytes) {
   return std::to_string(bytes / kMebibyte) + " MiB";
 }
 
-std::string_view hint_of_status(const ExitStatus& status) {
+std::string hint_of_status(const ExitStatus& status) {
   switch (status.signal) {
     case 0:
       break;
@@ -270,6 +270,11 @@ std::string_view hint_of_status(const ExitStatus& status) {
     default:
       return {};
   }
+  constexpr int kBySignal = 128;
+  if (status.code > kBySignal && status.code - kBySignal <= SIGSYS) {
+    return "what a shell says of a program that was killed by " +
+           signal_name(status.code - kBySignal);
+  }
   constexpr int kCanNotExecute = 126;
   constexpr int kNotFound = 127;
   if (status.code == kCanNotExecute)
@@ -288,7 +293,7 @@ std::string out_of_memory_hint() { return std::string(kHostMemoryHint); }
 std::string hint_for(const ExitStatus& status, std::string_view account,
                      const std::vector<std::string>& stderr_lines,
                      const std::optional<Room>& shared_memory) {
-  auto hint = hint_in(split(account));
+  std::string hint(hint_in(split(account)));
   if (hint.empty()) hint = hint_in({stderr_lines.begin(), stderr_lines.end()});
   if (hint.empty()) hint = hint_of_status(status);
   // What was there is free again once the worker is dead: its size tells as much.
@@ -298,7 +303,7 @@ std::string hint_for(const ExitStatus& status, std::string_view account,
     return "/dev/shm has " + in_mebibytes(shared_memory->size) + ", " +
            in_mebibytes(shared_memory->free) + " free: " + std::string(kSharedMemoryHint);
   }
-  return std::string(hint);
+  return hint;
 }
 
 }  // namespace muster::agent

@@ -214,11 +214,11 @@ void Agent::act(const WorkerGroup::EndRound& end) {
     worker.reset();
   }
   knocker_.reset();
-  if (file_timer_) file_timer_->clear();
   cgroup_.reset();
   beacon_timer_.cancel();
   beacons_.end_round();
   reported_progress_.clear();
+  if (file_timer_) file_timer_->clear();
   is_empty_ = true;
   // Workers of other nodes may not even have begun to meet there.
   const bool others_meet = assignment_.nodes > 1 && !is_over_;

@@ -152,15 +152,16 @@ class Agent {
   void on_parents_end();
   void notice(const std::string& reason);
 
-  // In agent_timers.cpp.
-  Result<void> open_file_timer();
-  void on_timer_expired(const FileTimers::Expired& expired);
-
   // In agent_beacons.cpp.
   void watch_beacons();
   void look_at_beacons();
+  std::optional<posix::BeaconPage::Said> hear_beacon(std::uint32_t index);
   void tell_deadline(const Prepare& prepare);
   void tell_round_is_over();
+
+  // In agent_timers.cpp.
+  Result<void> open_file_timer();
+  void on_timer_expired(const FileTimers::Expired& expired);
 
   // In agent_workers.cpp, with the actions that concern one.
   Result<std::unique_ptr<Worker>> prepare(const WorkerGroup::Spawn& spawn, posix::Command& command);

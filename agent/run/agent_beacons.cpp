@@ -28,20 +28,24 @@ void Agent::watch_beacons() {
   }));
 }
 
-/// Reports how far the workers are where that has changed, and tells the group who has saved.
+std::optional<posix::BeaconPage::Said> Agent::hear_beacon(std::uint32_t index) {
+  auto said = beacons_.heard(index);
+  if (said) feed(WorkerGroup::BeaconHeard{index, said->saves, said->heeds_requests});
+  return said;
+}
+
+/// Reports how far the workers are where that has changed.
 void Agent::look_at_beacons() {
   if (is_empty_) return;
   Progress progress{assignment_.round, {}};
-  const auto now = posix::boot_now();
   for (std::uint32_t index = 0; index < workers_.size(); ++index) {
-    auto said = workers_[index] ? beacons_.heard(index) : std::nullopt;
+    auto said = workers_[index] ? hear_beacon(index) : std::nullopt;
     if (!said) continue;
-    feed(WorkerGroup::BeaconHeard{index, said->saves, said->heeds_requests});
     progress.workers.push_back({.rank = {assignment_.rank_offset.value + index},
                                 .step = said->step,
                                 .saves = said->saves,
                                 .phase = std::move(said->phase),
-                                .quiet = now - said->at});
+                                .quiet = posix::boot_now() - said->at});
   }
   if (std::ranges::equal(progress.workers, reported_progress_, says_the_same)) return;
   reported_progress_ = progress.workers;

@@ -206,6 +206,7 @@ void Agent::worker_ended(std::uint32_t index) {
   fence_if_over();
   logger_.debug("worker ended rank={} {}", assignment_.rank_offset.value + index,
                 describe(*status));
+  (void)hear_beacon(index);  // It may have left since it has saved.
   feed(WorkerGroup::Exited{index, *status,
                            status->success() ? WorkerFailure{} : examine(index, *status, now)});
 }

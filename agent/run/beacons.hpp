@@ -38,7 +38,6 @@ class Beacons {
   [[nodiscard]] std::string prepare(std::uint32_t index);
   /// The folder in which its Python finds the module, and the hook; empty: there is none.
   [[nodiscard]] const std::string& python_folder() const { return python_folder_; }
-  [[nodiscard]] bool tracks_steps() const { return settings_.tracks_steps; }
 
   /// What a worker says; nullopt: nothing in this round.
   [[nodiscard]] std::optional<posix::BeaconPage::Said> heard(std::uint32_t index) const;

@@ -1,6 +1,7 @@
 #include "agent/run/beacons.hpp"
 
 #include "agent/run/private_folder.hpp"
+#include "base/posix/boot_clock.hpp"
 #include "tests/agent/one_round.hpp"
 
 #include <filesystem>
@@ -46,6 +47,11 @@ std::string tell_step(char step) {
   return put(136, step) + put(128, 1);
 }
 
+/// Shell code: the value of one word of the page.
+std::string word(int at) {
+  return "$(od -An -tu8 -j" + std::to_string(at) + " -N8 \"$MUSTER_BEACON\")";
+}
+
 }  // namespace
 
 TEST_CASE("what a worker reached is reported before its failure, and with it", "[agent][beacon]") {
@@ -80,6 +86,32 @@ TEST_CASE("what a worker says while it runs is reported within seconds", "[agent
   CHECK(fixture.rendezvous().succeeded);
   REQUIRE(fixture.rendezvous().progress.size() == 1);
   CHECK(fixture.rendezvous().progress[0].workers[0].step == 7);
+}
+
+TEST_CASE("a worker is told when its lease will end", "[agent][beacon]") {
+  WithBeacons fixture;
+  fixture.leased = true;
+  fixture.keeper.page.renew(posix::boot_now() + std::chrono::hours(1));
+  const auto ends = fixture.keeper.page.lease_ends()->time_since_epoch().count();
+  fixture.settings.workers.push_back(shell(tell_step(7) + "until [ " + word(72) +
+                                           " -gt 0 ]; do sleep 0.01; done; [ " + word(72) +
+                                           " -eq " + std::to_string(ends) + " ]"));
+  fixture.run(alone(1));
+  CHECK(fixture.rendezvous().succeeded);
+}
+
+TEST_CASE("a worker that is stopped finds on its page that the round is over", "[agent][beacon]") {
+  WithBeacons fixture;
+  const auto ready = (fixture.folder / "ready").string();
+  ::mkfifo(ready.c_str(), 0600);
+  const auto file = fixture.folder / "over";
+  fixture.settings.workers.push_back(shell("read line < " + ready + "; exit 3"));
+  fixture.settings.workers.push_back(
+      shell("trap 'echo " + word(96) + " > " + file.string() + "; exit 0' TERM; echo " + word(96) +
+            " > " + file.string() + ".before; echo go > " + ready + "; sleep 1000 & wait"));
+  fixture.run(alone(2));
+  CHECK(content(file.string() + ".before") == "0\n");
+  CHECK(content(file) == "1\n");
 }
 
 TEST_CASE("where no folder can be made the workers run without beacons", "[agent][beacon]") {

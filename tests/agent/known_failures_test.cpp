@@ -207,6 +207,8 @@ TEST_CASE("what a shell says by its exit code is explained where nothing else is
           "[agent][hint]") {
   CHECK(hint({"./run.sh: 3: frobnicate: not found"}, {.code = 127}).find("PATH") !=
         std::string::npos);
+  CHECK(hint({}, {.code = 137}) == "what a shell says of a program that was killed by SIGKILL");
+  CHECK(hint({}, {.code = 255}).empty());
   CHECK(hint({}, {.code = 126}).find("noexec") != std::string::npos);
   CHECK(hint({"OSError: [Errno 28] No space left on device"}, {.code = 127}).find("disk") !=
         std::string::npos);

@@ -38,6 +38,7 @@ class OneRound : public rendezvous::Attendance {
       order(Stop{assignment_.round, SIGTERM, "a worker failed"});
     } else if (const auto* told = std::get_if<Progress>(&report)) {
       progress.push_back(*told);
+      if (is_leased()) handlers_.on_half_lease();
       if (!go_on_at_progress.empty()) std::ofstream(go_on_at_progress) << "go on\n";
     } else if (const auto* notice = std::get_if<Notice>(&report)) {
       notices.push_back(*notice);
@@ -54,11 +55,13 @@ class OneRound : public rendezvous::Attendance {
     }
   }
 
+  bool is_leased() const override { return leased; }
   std::string local_address() const override { return own_address; }
   void say_farewell(const std::string& reason) override { farewells.push_back(reason); }
 
   const Hello& hello() const { return hello_; }
   std::string own_address;  // Of our end of a connection that there is none of.
+  bool leased = false;      // And at the first progress half of the lease is over.
   std::string go_on_at_notice;
   std::string go_on_at_progress;
   std::vector<Notice> notices;
@@ -121,6 +124,7 @@ struct Fixture {
   void run(Assignment assignment) {
     rendezvous_.emplace(loop, assignment);
     rendezvous_->own_address = own_address;
+    rendezvous_->leased = leased;
     rendezvous_->go_on_at_notice = go_on_at_notice;
     rendezvous_->go_on_at_progress = go_on_at_progress;
     Agent agent(loop, std::move(settings), keeper, *rendezvous_, *logger);
@@ -148,6 +152,7 @@ struct Fixture {
   std::shared_ptr<Logger> logger = make_stderr_logger(spdlog::level::off);
   AgentSettings settings;
   std::string own_address;
+  bool leased = false;
   std::string go_on_at_notice;    // A FIFO that gets a line then; empty: none.
   std::string go_on_at_progress;  // Likewise.
 

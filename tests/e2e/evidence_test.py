@@ -186,6 +186,26 @@ class ErrorFiles(EvidenceTest):
         self.assertEqual(message["errorCode"], 1)
         self.assertIn("Address already in use", message["message"])
 
+    def test_each_node_tells_its_scheduler_the_first_cause_of_the_whole_job(self):
+        self.script(recording(json.dumps(NESTED).encode(), 9).replace("import os, sys", """import os, sys, time
+if os.environ["RANK"] == "0":
+    time.sleep(1000)"""), "train.py", 0o644)
+        meet = ("--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{free_port()}")
+        jobs, told = [], []
+        for rank in (0, 1):
+            told.append(self.folder / f"parent.{rank}.json")
+            self.environment["TORCHELASTIC_ERROR_FILE"] = str(told[rank])
+            host = f"is_host={'false' if rank else 'true'}"
+            jobs.append(self.start(*meet, "--node-rank", rank, "--rdzv-conf", host, "train.py"))
+        for job in jobs:
+            _, err = job.communicate(timeout=PATIENCE)
+            self.assertEqual(job.returncode, 9, err)
+        of_other, of_cause = (json.loads(file.read_text())["message"] for file in told)
+        self.assertEqual(of_cause, {**NESTED["message"], "errorCode": 9})
+        self.assertEqual((of_other["message"], of_other["errorCode"]), ("KeyError: 'x'", 9))
+        self.assertEqual(of_other["extraInfo"]["py_callstack"], "Traceback: recorded\nKeyError: 'x'")
+        self.assertNotEqual(of_other["extraInfo"]["timestamp"], "1")  # When its agent saw it end.
+
     def test_is_in_a_folder_of_the_jobs_own_that_goes_with_it(self):
         self.script("#!/bin/sh\nstat -c '%a' \"${TORCHELASTIC_ERROR_FILE%/*}\"\necho $TORCHELASTIC_ERROR_FILE\n"
                     "echo '{\"message\": \"it broke\"}' > $TORCHELASTIC_ERROR_FILE\n"

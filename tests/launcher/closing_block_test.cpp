@@ -64,7 +64,7 @@ TEST_CASE("a closing block fits on a screen, however much failed", "[launcher][c
     verdict.victims.push_back({{100 + rank}, {.code = static_cast<int>(rank)}});
   }
   const auto block = closing_block(verdict, {});
-  CHECK(std::count(block.begin(), block.end(), '\n') <= 70);
+  CHECK(std::count(block.begin(), block.end(), '\n') <= 62);
   CHECK(has(block, "and 49 more\n"));
 }
 

@@ -105,6 +105,7 @@ class Node {
 
   agent::KeeperLink keeper{posix::open_pidfd(posix::own_pid()).value(),
                            posix::LeasePage::create().value(), posix::current_signal_settings(),
+                           posix::SharedNote::create().value(),
                            posix::SharedNote::create().value()};
   std::unique_ptr<MeetingPoint> point;
   std::vector<Order> orders;

@@ -129,9 +129,10 @@ void World::act(Node& node, const Attendee::HangUp& hang_up) {
 void World::act(Node& node, const Attendee::Transmit& transmit) {
   if (const auto* ping = std::get_if<Ping>(&transmit.message)) node.newest_ping = ping->number;
   if (trace_ != nullptr && std::holds_alternative<Report>(transmit.message)) {
-    static constexpr const char* kReports[] = {
-        "Hello", "Acknowledged", "Unreachable", "Started",     "Failed", "Succeeded", "Stopped",
-        "Empty", "Stuck",        "Leaving",     "VerdictSeen", "Notice", "Saving"};
+    static constexpr const char* kReports[] = {"Hello",  "Acknowledged", "Unreachable", "Started",
+                                               "Failed", "Succeeded",    "Stopped",     "Empty",
+                                               "Stuck",  "Leaving",      "VerdictSeen", "Notice",
+                                               "Saving", "StoreRefused", "Progress"};
     trace("n", node.number, " says ", kReports[std::get<Report>(transmit.message).index()]);
   }
   send_to_server(node.links[transmit.line.value], transmit.message);

@@ -16,7 +16,7 @@ constexpr Duration kPatience = 600s;
 }  // namespace
 
 World::World(std::uint64_t seed, Planted planted, std::ostream* trace)
-    : chance_(seed), planted_(planted), trace_(trace), truth_(chance_.pick(4)) {
+    : chance_(seed), steps_(~seed), planted_(planted), trace_(trace), truth_(chance_.pick(4)) {
   links_.emplace_back();  // 0 is no link.
   constexpr Duration kLeases[] = {1s, 2s, 3s, 10s};
   const auto nodes = 1 + chance_.pick(5);
@@ -29,6 +29,11 @@ World::World(std::uint64_t seed, Planted planted, std::ostream* trace)
   if (chance_.one_in(4)) settings_.prefer = nodes;
   if (chance_.one_in(5)) settings_.scale_up = ScaleUp::Never;
   if (chance_.one_in(4)) settings_.restart_backoff = 1s;
+  tells_steps_ = steps_.one_in(3);
+  if (tells_steps_) {
+    settings_.max_restarts_without_progress = 2 + steps_.pick(2);
+    truth_.limit_fruitless(*settings_.max_restarts_without_progress);
+  }
   max_lease_ = chance_.one_in(4) ? 2 * settings_.lease : settings_.lease;
   if (chance_.one_in(2) || planted == Planted::IdFreeAtOnce) launch_tag_ = "launch 1";
   work_ = chance_.between(1s, 15s);

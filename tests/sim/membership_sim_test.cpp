@@ -37,7 +37,7 @@ struct PlantedRule {
 constexpr const char* kTwoRounds = "ran on node";
 constexpr std::array<PlantedRule, 16> kSimplerRules = {{
     {Planted::LeaseRenewedByAnything, "the lease is renewed by anything heard", kTwoRounds, 1666},
-    {Planted::GraceAtLeaseEnd, "the workers have the grace at the lease's end", kTwoRounds, 161},
+    {Planted::GraceAtLeaseEnd, "the workers have the grace at the lease's end", kTwoRounds, 211},
     {Planted::ClosedIsDead, "a closed connection is a dead agent", kTwoRounds, 104},
     {Planted::KeeperJudgesByTick, "the keeper judges by the agent's tick", kTwoRounds, 299},
     {Planted::LeaseCheckedBeforeForkOnly, "the lease is checked before the fork only", kTwoRounds,
@@ -53,9 +53,9 @@ constexpr std::array<PlantedRule, 16> kSimplerRules = {{
     {Planted::RecoveryFromProcessStart, "recovery is counted from the process's start", kTwoRounds,
      1160},
     {Planted::FirstFailureIsTheCause, "the first failure to arrive is the cause",
-     "no worker's failure explains", 1},
+     "no worker's failure explains", 37},
     {Planted::VerdictAndOut, "an agent leaves when it has heard the verdict",
-     "formed after the verdict", 2004},
+     "formed after the verdict", 3760},
     {Planted::IdFreeAtOnce, "an id is free at once", "formed after the verdict", 110},
     {Planted::FarewellOfTheKnownOnly, "a farewell counts only where the Hello is known",
      "survivors of a farewell", 45554},

@@ -29,6 +29,12 @@ void Truth::assigned(std::uint64_t server, const std::vector<Place>& places) {
         breaks("more restarts than the budget");
       if (assignment.restarts > failed_rounds_ && !verdict_lost_)
         breaks("a restart was charged that no worker's failure explains");
+      fruitless_ = std::max(fruitless_, assignment.fruitless);
+      if (most_fruitless_ && assignment.fruitless >= *most_fruitless_)
+        breaks("an attempt follows as many fruitless ones as end the job");
+      if (assignment.fruitless > failed_rounds_ && !verdict_lost_)
+        breaks("an attempt counts as fruitless that no worker's failure explains");
+      if (assignment.best_step > highest_step_) breaks("a step to beat that nobody told");
     }
     if (round.server != server) breaks("round " + text(assignment.round) + " was named twice");
     if (round.world != assignment.world_size || round.attempt != assignment.attempt ||
@@ -129,6 +135,9 @@ void Truth::verdict_told(const Verdict& verdict) {
   const bool trained = std::any_of(rounds_.begin(), rounds_.end(), [](const auto& entry) {
     return entry.second.world > 0 && entry.second.succeeded.size() == entry.second.world;
   });
+  constexpr int kNoProgress = 93;
+  if (verdict.exit_code == kNoProgress && (!most_fruitless_ || fruitless_ + 1 < *most_fruitless_))
+    breaks("the job ended for want of progress too soon");
   if (verdict.exit_code == 0 && !trained) breaks("a success that never was");
   if (verdict.cause && verdict.cause->cause == Cause::PeerLoss)
     breaks("a victim was called the cause");

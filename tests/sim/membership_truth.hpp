@@ -2,6 +2,7 @@
 
 #include "base/membership.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -18,6 +19,9 @@ namespace muster::sim {
 /// - a worker starts only when none of another round runs, and none has its rank;
 /// - no order to start names a round that is not above all that were named to the node;
 /// - a restart is charged only for a round in which a worker failed by itself, within the budget;
+/// - no attempt follows as many failed ones without progress as the limit names, and no job ends
+/// for
+///   want of progress before; a step to beat is one that a worker told;
 /// - success is every rank's exit with 0 in one round; the verdict is the same everywhere;
 /// - no round forms after the verdict.
 class Truth {
@@ -25,6 +29,8 @@ class Truth {
   /// `budget`: restarts that may be charged.
   explicit Truth(std::uint32_t budget) : budget_(budget) {}
   [[nodiscard]] std::uint32_t budget() const { return budget_; }
+  /// So many failed attempts in a row without progress end the job.
+  void limit_fruitless(std::uint32_t attempts) { most_fruitless_ = attempts; }
 
   /// A server gave out these places, in one step.
   struct Place {
@@ -40,6 +46,7 @@ class Truth {
   void worker_runs(std::size_t node, RoundId round, std::uint32_t rank);
   void worker_ended(std::size_t node, RoundId round, std::uint32_t rank);
   void worker_succeeded(RoundId round, std::uint32_t rank);
+  void worker_told(std::uint64_t step) { highest_step_ = std::max(highest_step_, step); }
   /// By itself: not asked to, not killed, not for want of a peer.
   void worker_failed(RoundId round);
   /// Of these ranks all run or have succeeded: a collective would go through.
@@ -87,6 +94,9 @@ class Truth {
   std::map<std::size_t, RoundId> named_;  // By node: the highest.
   std::vector<Running> running_;
   std::uint32_t failed_rounds_ = 0;
+  std::optional<std::uint32_t> most_fruitless_;
+  std::uint32_t fruitless_ = 0;  // The most that an Assignment named.
+  std::uint64_t highest_step_ = 0;
   std::optional<Verdict> verdict_;
   bool verdict_lost_ = false;
   std::string broken_;

@@ -36,6 +36,12 @@ void World::begin(Node& node, std::uint32_t index, const Assignment& assignment)
   const auto serial = worker.serial;
   queue_.after(work_ + chance_.between(0ms, 200ms),
                [this, number = node.number, index, serial] { train(number, index, serial); });
+  if (tells_steps_) {
+    const auto step = 1 + steps_.pick(6);
+    queue_.after(steps_.between(1ms, work_), [this, number = node.number, index, serial, step] {
+      tell_step(number, index, serial, step);
+    });
+  }
   if (!quiet_ && chance_.one_in(12)) {
     queue_.after(chance_.between(1ms, work_), [this, number = node.number, index, serial] {
       auto* failing = find_worker(number, index, serial);
@@ -59,6 +65,22 @@ void World::train(std::size_t number, std::uint32_t index, std::uint64_t serial)
   end_worker(nodes_[number], index, {}, Cause::WorkerError);
 }
 
+/// Its agent has looked at the beacons of its node, and reports what they say.
+void World::tell_step(std::size_t number, std::uint32_t index, std::uint64_t serial,
+                      std::uint64_t step) {
+  auto* teller = find_worker(number, index, serial);
+  if (teller == nullptr || !teller->runs) return;
+  teller->step = step;
+  truth_.worker_told(step);
+  Progress progress{teller->round, {}};
+  for (const auto& worker : nodes_[number].workers) {
+    if (worker.serial != 0 && worker.step > 0)
+      progress.workers.push_back(
+          {.rank = {worker.rank}, .step = worker.step, .saves = 0, .phase = {}, .quiet = {}});
+  }
+  tell_node(nodes_[number], Attendee::Event{Attendee::Reported{std::move(progress)}});
+}
+
 void World::fail_by_itself(Node& node, std::uint32_t index) {
   const auto& worker = node.workers[index];
   // One that was asked to save only may fail of its own, one that was asked to end does as told.
@@ -78,6 +100,7 @@ void World::end_worker(Node& node, std::uint32_t index, ExitStatus status, Cause
   if (node.agent_lives) {
     WorkerFailure evidence;
     evidence.cause = cause;
+    if (ended.step > 0) evidence.step = ended.step;
     tell_node(node, WorkerGroup::Event{WorkerGroup::Exited{index, status, evidence}});
     if (!has_workers(node)) tell_node(node, WorkerGroup::Event{WorkerGroup::TreeEmptied{}});
   }

@@ -60,7 +60,8 @@ class World {
     bool runs = false;         // Executes its program: not killed yet.
     bool obeys = true;
     bool killable = true;
-    int asked = 0;  // By this signal.
+    int asked = 0;           // By this signal.
+    std::uint64_t step = 0;  // Told by its beacon.
   };
 
   using Deed =
@@ -226,6 +227,7 @@ class World {
   // The workers.
   void begin(Node& node, std::uint32_t index, const Assignment& assignment);
   void train(std::size_t node, std::uint32_t index, std::uint64_t serial);
+  void tell_step(std::size_t node, std::uint32_t index, std::uint64_t serial, std::uint64_t step);
   void fail_by_itself(Node& node, std::uint32_t index);
   void end_worker(Node& node, std::uint32_t index, ExitStatus status, Cause cause);
   void mourn(RoundId round);
@@ -259,6 +261,7 @@ class World {
   }
 
   Chance chance_;
+  Chance steps_;  // Of what workers tell: other schedules are as they were without.
   Planted planted_;
   std::ostream* trace_;
   EventQueue queue_;
@@ -268,9 +271,10 @@ class World {
   Duration work_{};  // Of one round, when nothing goes wrong.
   Duration grace_{};
   int preempt_signal_ = 0;
-  bool embedded_ = false;  // The server is in the process of the launcher on its host.
-  bool spiky_ = false;     // Some messages take very long.
-  TimePoint quiet_at_{};   // Faults stop.
+  bool embedded_ = false;     // The server is in the process of the launcher on its host.
+  bool tells_steps_ = false;  // Workers have beacons.
+  bool spiky_ = false;        // Some messages take very long.
+  TimePoint quiet_at_{};      // Faults stop.
   bool quiet_ = false;
   Truth truth_;
   std::vector<Host> hosts_;

@@ -113,6 +113,22 @@ TEST_CASE("a change of membership is no failed attempt, and what it reached is a
   CHECK(sim["a"].verdict->exit_code == 93);
 }
 
+TEST_CASE("a node that is lost is no failed attempt", "[rendezvous][progress]") {
+  auto settings = stubborn(2);
+  settings.min_nodes = 1;
+  settings.max_nodes = 3;
+  Sim sim(settings);
+  running(sim, {"a", "b", "c"});
+  sim.farewell("c");
+  sim.farewell("b");
+  CHECK(sim["a"].assignment().fruitless == 0);
+  attempt(sim, 0);
+  CHECK_FALSE(sim["a"].verdict);
+  attempt(sim, 0);
+  REQUIRE(sim["a"].verdict);
+  CHECK(sim["a"].verdict->exit_code == 93);
+}
+
 TEST_CASE("a server that starts anew knows from the agents how far the job got",
           "[rendezvous][progress]") {
   Sim sim(stubborn(3), test::short_recovery());

@@ -11,7 +11,7 @@ from importlib.machinery import PathFinder
 
 def _be_the_other_muster():
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    elsewhere = [entry for entry in sys.path if os.path.abspath(entry) != here]
+    elsewhere = [entry for entry in sys.path if isinstance(entry, str) and os.path.abspath(entry) != here]
     spec = PathFinder.find_spec(__name__, elsewhere)
     if spec is None or spec.origin is None:  # None, or any folder of that name.
         return
