@@ -43,11 +43,11 @@ void add(std::string& block, std::string_view name, std::string_view text) {
   }
 }
 
+/// What is left out is `...`.
 std::string join_last(const std::vector<std::string>& lines, std::size_t most) {
-  std::string text;
   const auto from = lines.size() - std::min(lines.size(), most);
-  if (from > 0) text = "...";
-  for (auto i = from; i < lines.size(); ++i) text += (text.empty() ? "" : "\n") + lines[i];
+  std::string text = from > 0 ? "...\n" : "";
+  for (auto i = from; i < lines.size(); ++i) text += (i == from ? "" : "\n") + lines[i];
   return text;
 }
 

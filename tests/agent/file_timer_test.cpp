@@ -123,6 +123,14 @@ TEST_CASE("rubbish in the pipe is said once and harms nothing", "[agent][timer]"
   CHECK(log.find("is ignored") == log.rfind("is ignored"));
 }
 
+TEST_CASE("a line that no client could write at once is not kept", "[agent][timer]") {
+  Fixture fixture;
+  fixture.write(Fixture::request(7, 0, std::string(5000, 'x')) + Fixture::request(8, 0));
+  REQUIRE(fixture.run_until([&fixture] { return !fixture.expired.empty(); }));
+  CHECK(fixture.expired[0].pid == 8);
+  CHECK(fixture.log().find("is ignored: it is too long") != std::string::npos);
+}
+
 TEST_CASE("a line may come in pieces", "[agent][timer]") {
   Fixture fixture;
   const auto request = Fixture::request(7, 0);

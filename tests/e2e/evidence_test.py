@@ -315,6 +315,33 @@ time.sleep(1000)
         self.assertRegex(log.read_text(), r"; probably killed for memory as a whole: 0\.\d of 0\.\d GiB were in use")
 
 
+class Hints(EvidenceTest):
+    @needs_root
+    def test_a_bus_error_from_a_small_shared_memory_is_explained(self):
+        self.script("""import mmap
+with open("/dev/shm/block", "w+b") as block:
+    block.truncate(16 << 20)
+    room = mmap.mmap(block.fileno(), 0)
+room[:] = bytes(16 << 20)
+""", "train.py", 0o644)
+        self.environment["PYTHON_EXEC"] = "/usr/bin/python3"
+        small = 'ulimit -c 0; mount -t tmpfs -o size=4m small /dev/shm && exec "$@"'
+        code, err, report = self.run_reported("train.py", wrap=("unshare", "-m", "sh", "-c", small, "sh"))
+        self.assertEqual(code, 135, err)
+        self.assertRegex(report["cause"]["hint"], r"^/dev/shm has 4 MiB, .*--shm-size")
+
+    def test_what_a_real_python_says_is_known(self):
+        for text, known in (("import no_such_module", "PYTHON_EXEC"), ("open('/dev/full', 'w').write('x' * 99999)", "disk"),
+                            ("import socket\na = socket.create_server(('', 0))\nsocket.create_server(a.getsockname())", "port"),
+                            ("import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\nopen('/')", "ulimit -n"),
+                            ("bytearray(1 << 60)", "memory did not suffice")):
+            with self.subTest(known):
+                self.environment["PYTHON_EXEC"] = "/usr/bin/python3"
+                self.script(text, "train.py", 0o644)
+                _, err, report = self.run_reported("train.py")
+                self.assertIn(known, report["cause"].get("hint", ""), err)
+
+
 class TerminationLog(EvidenceTest):
     # A /dev of its own, with what a pod finds there.
     POD = """set -e
