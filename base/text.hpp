@@ -14,4 +14,7 @@ namespace muster {
 /// With control characters and bytes that are not UTF-8 as `\x0a`.
 [[nodiscard]] std::string printable(std::string_view text);
 
+/// With U+FFFD for each byte that is not of UTF-8; control characters stay.
+[[nodiscard]] std::string valid_utf8(std::string_view text);
+
 }  // namespace muster

@@ -86,21 +86,26 @@ Result<Endpoint> numeric_address_of(const Endpoint& endpoint) {
   return posix::to_endpoint(v4 == addresses->end() ? addresses->front() : *v4);
 }
 
+bool any_rank(const Options& options, const StreamMap& map) {
+  for (std::uint32_t rank = 0; rank < options.nproc; ++rank) {
+    if (map.of({rank}) != Streams::None) return true;
+  }
+  return false;
+}
+
 agent::StreamPlan stream_plan(const Options& options, LocalRank rank, Streams stream) {
   const auto asked = [rank, stream](const StreamMap& map) {
     return (static_cast<unsigned>(map.of(rank)) & static_cast<unsigned>(stream)) != 0;
   };
   const bool tee = asked(options.tee);
   const bool redirect = asked(options.redirects);
-  const bool shown = !options.local_ranks_filter || options.local_ranks_filter->contains(rank);
-  return {.console = shown && (tee || !redirect), .prefixed = tee, .file = tee || redirect};
-}
-
-bool any_rank(const Options& options, const StreamMap& map) {
-  for (std::uint32_t rank = 0; rank < options.nproc; ++rank) {
-    if (map.of({rank}) != Streams::None) return true;
-  }
-  return false;
+  const auto& output = options.output;
+  const auto& filter = output.local_ranks_filter;
+  const bool shown = !filter || filter->contains(rank.value);
+  const bool folds_all = output.fold && !any_rank(options, options.tee);
+  return {.console = shown && (tee || !redirect),
+          .by_line = tee || folds_all || output.log_format == LogFormat::Json,
+          .file = tee || redirect};
 }
 
 /// The folder for logs and error files: where --log-dir says, or a temporary one where --redirects
@@ -163,6 +168,40 @@ std::size_t store_connections(std::uint32_t workers) {
   return std::max(limit > kept ? limit - kept : 0, kFewest);
 }
 
+/// `${role_name}${local_rank}` of torchrun, unless the prefix stands for several workers.
+std::string usual_prefix(const Options& options) {
+  return options.output.fold ? "[${rank}]:" : "[${role_name}${local_rank}]:";
+}
+
+agent::OutputSettings output_settings(const Options& options) {
+  const auto& output = options.output;
+  agent::OutputSettings settings{.prefix = output.prefix.value_or(usual_prefix(options)),
+                                 .role = options.role,
+                                 .folds = output.fold,
+                                 .json = nullptr,
+                                 .ranks_filter = output.ranks_filter,
+                                 .out_filters = output.stdout_filters,
+                                 .err_filters = output.stderr_filters,
+                                 .rotation = {.max_size = output.log_max_size}};
+  if (output.log_keep) settings.rotation.keep = *output.log_keep;
+  return settings;
+}
+
+agent::InputPlan input_plan(const StdinPlan& plan) {
+  using To = agent::InputPlan::To;
+  switch (plan.to) {
+    case StdinPlan::To::Inherited:
+      return {.to = To::Inherited, .rank = {}};
+    case StdinPlan::To::All:
+      return {.to = To::All, .rank = {}};
+    case StdinPlan::To::One:
+      return {.to = To::One, .rank = {plan.rank}};
+    case StdinPlan::To::None:
+      return {.to = To::None, .rank = {}};
+  }
+  return {};
+}
+
 agent::AgentSettings agent_settings(const Options& options, const Program& program) {
   agent::AgentSettings settings;
   for (std::uint32_t rank = 0; rank < options.nproc; ++rank) {
@@ -173,6 +212,8 @@ agent::AgentSettings agent_settings(const Options& options, const Program& progr
                                 .err = stream_plan(options, {rank}, Streams::Err)});
   }
   settings.grace = options.shutdown_timeout;
+  settings.output = output_settings(options);
+  settings.input = input_plan(options.output.input);
   settings.environment.role = options.role;
   settings.environment.agent_hosts_store = options.worker_store == WorkerStore::Agent;
   settings.environment.tells_nccl = options.iface == "auto";
@@ -246,7 +287,15 @@ Result<agent::Outcome> run_alone(boost::asio::io_context& loop, agent::AgentSett
   return agent.run();
 }
 
-void report_end(const Verdict& verdict, const Program& program, JobFacts facts) {
+/// The last that we say, on stderr; `json`: as a line of that.
+void say_last(std::string text, const agent::JsonFormat* json) {
+  if (json != nullptr)
+    text = json->own_line("error", text.substr(0, text.find_last_not_of('\n') + 1));
+  (void)posix::write_within(2, text, kReadPatience);
+}
+
+void report_end(const Verdict& verdict, const Program& program, JobFacts facts,
+                const agent::JsonFormat* json) {
   if (verdict.exit_code == 0) return;
   facts.command = shell_text(
       worker_command(program, verdict.cause ? verdict.cause->local_rank : LocalRank{0}).argv);
@@ -255,7 +304,7 @@ void report_end(const Verdict& verdict, const Program& program, JobFacts facts) 
     facts.python = ChosenPython{.path = program.path, .why = "named on the command line"};
   }
   facts.err_on_terminal = posix::is_terminal(2);
-  (void)posix::write_within(2, closing_block(verdict, facts), kReadPatience);
+  say_last(closing_block(verdict, facts), json);
 }
 
 int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper) {
@@ -268,17 +317,23 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
     return leave(usage_error("--iface: " + named.error().message));
   const auto& options = std::get<Options>(parsed);
 
+  JobFacts facts;
+  facts.id = options.rdzv_id.value_or("");
+  if (facts.id.empty()) facts.id = random_id();
+
   const auto logger = make_stderr_logger(options.log_level);
+  std::shared_ptr<agent::JsonFormat> json;
+  if (options.output.log_format == LogFormat::Json) {
+    json = std::make_shared<agent::JsonFormat>(facts.id);
+    agent::log_as_json(*logger, json);
+  }
   for (const auto& notice : options.notices) logger->info(notice);
 
   const auto program = resolve_program(options, environment);
   if (!program) return leave(usage_error(program.error().message));
 
-  JobFacts facts;
-  facts.id = options.rdzv_id.value_or("");
-  if (facts.id.empty()) facts.id = random_id();
-
   auto settings = agent_settings(options, *program);
+  settings.output.json = json;
   std::optional<MeetingPoint::Settings> meeting;
   if (options.meeting) {
     const auto local_address = own_address(options);
@@ -333,9 +388,8 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   }
   if (!outcome) return own_error(outcome.error().message);
   if (!outcome->verdict) {
-    (void)posix::write_within(
-        2, fmt::format("muster: job {}: {}\n", printable(facts.id), printable(outcome->message)),
-        kReadPatience);
+    say_last(fmt::format("muster: job {}: {}\n", printable(facts.id), printable(outcome->message)),
+             json.get());
     return outcome->exit_code;
   }
 
@@ -347,13 +401,19 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
                                verdict.cause->node_rank == rank;
     facts.is_told_elsewhere = rank && *rank != NodeRank{0} && !is_our_worker && !verdict.alone;
   }
-  report_end(verdict, *program, facts);
+  report_end(verdict, *program, facts, json.get());
   if (point) point->see_off(agent::user_signals(keeper.user_signals));
   return verdict.exit_code;
 }
 
 }  // namespace
 }  // namespace muster::launcher
+
+/// Before the libraries are initialised: gRPC opens a descriptor then, which would be taken for the
+/// stdin that a user has closed.
+[[gnu::constructor(101)]] static void take_standard_descriptors() {
+  muster::posix::ensure_standard_descriptors();
+}
 
 int main(int argc, char** argv) {
   return muster::agent::run_kept([argc, argv](const muster::agent::KeeperLink& keeper) {

@@ -4,13 +4,13 @@
 #include "base/ids.hpp"
 #include "base/log/log.hpp"
 #include "base/membership.hpp"
+#include "launcher/output_options.hpp"
 #include "rendezvous/store/door.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -142,8 +142,7 @@ struct Options {
   std::optional<std::string> log_dir;  ///< Not empty.
   StreamMap redirects;                 ///< To files.
   StreamMap tee;                       ///< To files and, with a prefix, to our own streams.
-  std::optional<std::set<LocalRank>>
-      local_ranks_filter;  ///< Whose output may reach our own streams; nullopt: all.
+  OutputOptions output;
 
   Duration shutdown_timeout =
       std::chrono::seconds(30);  ///< Between a worker's stop signal and SIGKILL.

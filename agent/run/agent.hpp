@@ -1,17 +1,18 @@
 #pragma once
 
 #include "agent/core/worker_group.hpp"
-#include "agent/run/console.hpp"
 #include "agent/run/keeper.hpp"
 #include "agent/run/knocker.hpp"
 #include "agent/run/life.hpp"
 #include "agent/run/log_folder.hpp"
 #include "agent/run/oom_watch.hpp"
+#include "agent/run/output.hpp"
 #include "agent/run/preempt_watch.hpp"
 #include "agent/run/round_store.hpp"
 #include "agent/run/streams.hpp"
 #include "agent/run/worker.hpp"
 #include "agent/run/worker_environment.hpp"
+#include "agent/run/worker_input.hpp"
 #include "base/log/log.hpp"
 #include "base/posix/signals.hpp"
 #include "rendezvous/client/attendance.hpp"
@@ -61,6 +62,8 @@ struct AgentSettings {
   std::vector<store::Network> store_allow;
   PreemptSettings preempt;
   store::ServerOptions store_options;
+  OutputSettings output;
+  InputPlan input;
   std::optional<LogFolder> logs;
   bool error_files = false;  ///< Workers get a TORCHELASTIC_ERROR_FILE in the log folder.
   rlimit open_files{};       ///< The user's own limit, for the workers.
@@ -81,7 +84,6 @@ class Agent {
  public:
   Agent(boost::asio::io_context& loop, AgentSettings settings, const KeeperLink& keeper,
         rendezvous::Attendance& attendance, Logger& logger);
-  ~Agent();
 
   /// Reserves the store's port, says Hello, and runs the loop until the verdict, or until it is
   /// clear that there will be none for this node. Fails where the port can't be had or our own
@@ -116,7 +118,6 @@ class Agent {
   void fence_if_over();
   std::string interface_for(const Assignment& assignment) const;
   void watch_keeper();
-  void log_through_console(std::string line);
 
   // In agent_signals.cpp.
   void watch_signals();
@@ -156,10 +157,8 @@ class Agent {
   boost::asio::posix::stream_descriptor signal_wait_;
   boost::asio::posix::stream_descriptor keeper_wait_;
   boost::asio::steady_timer timer_;
-  Console out_;
-  Console err_;
-  std::size_t lost_lines_ = 0;  // Of our own log, while nobody read stderr.
-  bool err_is_terminal_;
+  Output output_;
+  WorkerInput input_;
   bool drain_announced_ = false;
   int last_signal_ = 0;  // That ended the job.
   std::optional<TimePoint> noticed_by_signal_;
