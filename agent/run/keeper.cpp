@@ -174,8 +174,8 @@ int run_kept(const std::function<int(const KeeperLink&)>& agent) {
     posix::lead_process_group();
     posix::adopt_orphans();
     self->held.reset();
-    const KeeperLink link{std::move(self->watch), std::move(*page), std::move(user),
-                          std::move(*note), std::move(*folder), parent};
+    const KeeperLink link{std::move(self->watch), std::move(*page),   std::move(user),
+                          std::move(*note),       std::move(*folder), parent};
     const int code = agent(link);
     // Nothing is left to be kept from running, but what ends with the process itself: a sanitizer
     // looks for leaks from a process below this one, and would wait for ever for one that is

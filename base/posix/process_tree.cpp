@@ -160,14 +160,14 @@ std::vector<int> signal_descendants(int signal, const Bystanders& spared,
 
 int signal_descendant(int pid, int signal) {
   // Opened before the look: should the process end meanwhile the signal reaches nobody.
-  const auto pidfd = open_pidfd(pid);
-  if (!pidfd) return 0;
+  const auto target = ProcessHandle::open(pid);
+  if (!target) return 0;
   constexpr int kMostGenerations = 1000;
   int child = pid;
   for (int generation = 0; generation < kMostGenerations; ++generation) {
     const int parent = parent_of(child);
     if (parent == ::getpid()) {
-      ::syscall(SYS_pidfd_send_signal, pidfd->get(), signal, nullptr, 0);
+      target->signal(signal);
       return child;
     }
     if (parent <= 1) return 0;
