@@ -174,14 +174,6 @@ Result<void> set_tee(Options& options, const Context& context) {
   return set_streams(options.tee, context);
 }
 
-Result<void> set_local_ranks_filter(Options& options, const Context& context) {
-  if (context.given.value.empty()) return {};  // As torchrun: no filter.
-  auto ranks = parse_ranks(context.given.value);
-  if (!ranks) return refuse(context.given, "a list of local ranks", "integers with commas: 0,1,2");
-  options.local_ranks_filter = std::move(*ranks);
-  return {};
-}
-
 Result<void> set_report(Options& options, const Context& context) {
   const std::string& path = context.given.value;
   if (path == "-") {
@@ -242,7 +234,6 @@ constexpr std::array kSetters{
     Setter{"log-dir", set_log_dir},
     Setter{"redirects", set_redirects},
     Setter{"tee", set_tee},
-    Setter{"local-ranks-filter", set_local_ranks_filter},
     Setter{"report", set_report},
     Setter{"log-level", set_log_level},
     Setter{"monitor-interval", set_monitor_interval},
@@ -251,7 +242,7 @@ constexpr std::array kSetters{
 
 const Setter* setter_of(std::string_view flag) {
   for (const std::span<const Setter> setters :
-       {std::span<const Setter>(kSetters), node_setters(), stop_setters()}) {
+       {std::span<const Setter>(kSetters), node_setters(), stop_setters(), output_setters()}) {
     const auto found = std::ranges::find(setters, flag, &Setter::flag);
     if (found != setters.end()) return &*found;
   }

@@ -37,9 +37,15 @@ std::string_view beginning_of(std::string_view text) {
 
 }  // namespace
 
+void say_last(std::string text, const agent::JsonFormat* json) {
+  if (json != nullptr)
+    text = json->own_line("error", text.substr(0, text.find_last_not_of('\n') + 1));
+  (void)posix::write_within(2, text, kReadPatience);
+}
+
 Ending::Ending(std::string job, EndFiles files, const Program& program, std::string_view version,
-               Logger& logger)
-    : files_(std::move(files)), program_(program), version_(version), logger_(logger) {
+               Logger& logger, const agent::JsonFormat* json)
+    : files_(std::move(files)), program_(program), version_(version), logger_(logger), json_(json) {
   facts_.id = std::move(job);
   facts_.began_at = wall_now();
   facts_.python = program.python;
@@ -55,7 +61,7 @@ void Ending::tell(const Verdict& verdict, const std::string& recorded) {
   std::string block;
   if (verdict.exit_code != 0) {
     block = closing_block(verdict, facts_);
-    (void)posix::write_within(2, block, kReadPatience);
+    say_last(block, json_);
   }
   write(verdict, block, recorded);
 }

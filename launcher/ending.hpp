@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/run/json_lines.hpp"
 #include "base/log/log.hpp"
 #include "base/membership.hpp"
 #include "launcher/closing_block.hpp"
@@ -17,14 +18,17 @@ struct EndFiles {
   std::string parent_error;  ///< The launcher's own TORCHELASTIC_ERROR_FILE.
 };
 
+/// The last that we say, on stderr; `json`: as a line of that, nullptr: as it is.
+void say_last(std::string text, const agent::JsonFormat* json);
+
 /// Tells how the job ended: on stderr, in the report, and for a failure in the parent's error file
 /// and in /dev/termination-log, where Kubernetes looks for the reason. What can't be written is a
 /// warning.
 class Ending {
  public:
-  /// The job begins now. `program` and `logger` outlive it.
+  /// The job begins now. What is referred to outlives it.
   Ending(std::string job, EndFiles files, const Program& program, std::string_view version,
-         Logger& logger);
+         Logger& logger, const agent::JsonFormat* json);
 
   /// To be filled in as it becomes known.
   [[nodiscard]] JobFacts& facts() { return facts_; }
@@ -44,6 +48,7 @@ class Ending {
   const Program& program_;
   std::string_view version_;
   Logger& logger_;
+  const agent::JsonFormat* json_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 

@@ -91,21 +91,26 @@ Result<Endpoint> numeric_address_of(const Endpoint& endpoint) {
   return posix::to_endpoint(v4 == addresses->end() ? addresses->front() : *v4);
 }
 
+bool any_rank(const Options& options, const StreamMap& map) {
+  for (std::uint32_t rank = 0; rank < options.nproc; ++rank) {
+    if (map.of({rank}) != Streams::None) return true;
+  }
+  return false;
+}
+
 agent::StreamPlan stream_plan(const Options& options, LocalRank rank, Streams stream) {
   const auto asked = [rank, stream](const StreamMap& map) {
     return (static_cast<unsigned>(map.of(rank)) & static_cast<unsigned>(stream)) != 0;
   };
   const bool tee = asked(options.tee);
   const bool redirect = asked(options.redirects);
-  const bool shown = !options.local_ranks_filter || options.local_ranks_filter->contains(rank);
-  return {.console = shown && (tee || !redirect), .prefixed = tee, .file = tee || redirect};
-}
-
-bool any_rank(const Options& options, const StreamMap& map) {
-  for (std::uint32_t rank = 0; rank < options.nproc; ++rank) {
-    if (map.of({rank}) != Streams::None) return true;
-  }
-  return false;
+  const auto& output = options.output;
+  const auto& filter = output.local_ranks_filter;
+  const bool shown = !filter || filter->contains(rank.value);
+  const bool folds_all = output.fold && !any_rank(options, options.tee);
+  return {.console = shown && (tee || !redirect),
+          .by_line = tee || folds_all || output.log_format == LogFormat::Json,
+          .file = tee || redirect};
 }
 
 /// The folder for logs and error files: where --log-dir says, or a temporary one where --redirects
@@ -185,6 +190,40 @@ std::optional<agent::WorkerGroup::LastDeadlines> last_deadlines(const Stopping& 
       .give_up = *stopping.kill_after - kept / kShareOfTheLastWord};
 }
 
+/// `${role_name}${local_rank}` of torchrun, unless the prefix stands for several workers.
+std::string usual_prefix(const Options& options) {
+  return options.output.fold ? "[${rank}]:" : "[${role_name}${local_rank}]:";
+}
+
+agent::OutputSettings output_settings(const Options& options) {
+  const auto& output = options.output;
+  agent::OutputSettings settings{.prefix = output.prefix.value_or(usual_prefix(options)),
+                                 .role = options.role,
+                                 .folds = output.fold,
+                                 .json = nullptr,
+                                 .ranks_filter = output.ranks_filter,
+                                 .out_filters = output.stdout_filters,
+                                 .err_filters = output.stderr_filters,
+                                 .rotation = {.max_size = output.log_max_size}};
+  if (output.log_keep) settings.rotation.keep = *output.log_keep;
+  return settings;
+}
+
+agent::InputPlan input_plan(const StdinPlan& plan) {
+  using To = agent::InputPlan::To;
+  switch (plan.to) {
+    case StdinPlan::To::Inherited:
+      return {.to = To::Inherited, .rank = {}};
+    case StdinPlan::To::All:
+      return {.to = To::All, .rank = {}};
+    case StdinPlan::To::One:
+      return {.to = To::One, .rank = {plan.rank}};
+    case StdinPlan::To::None:
+      return {.to = To::None, .rank = {}};
+  }
+  return {};
+}
+
 agent::AgentSettings agent_settings(const Options& options, const Program& program) {
   agent::AgentSettings settings;
   for (std::uint32_t rank = 0; rank < options.nproc; ++rank) {
@@ -202,6 +241,8 @@ agent::AgentSettings agent_settings(const Options& options, const Program& progr
                        .signals_groups = stopping.signal_group,
                        .forwarded = stopping.forwarded,
                        .dies_with_parent = stopping.die_with_parent};
+  settings.output = output_settings(options);
+  settings.input = input_plan(options.output.input);
   settings.environment.role = options.role;
   settings.environment.agent_hosts_store = options.worker_store == WorkerStore::Agent;
   settings.environment.tells_nccl = options.iface == "auto";
@@ -294,7 +335,15 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
     return leave(usage_error("--iface: " + named.error().message));
   const auto& options = std::get<Options>(parsed);
 
+  auto id = options.rdzv_id.value_or("");
+  if (id.empty()) id = random_id();
+
   const auto logger = make_stderr_logger(options.log_level);
+  std::shared_ptr<agent::JsonFormat> json;
+  if (options.output.log_format == LogFormat::Json) {
+    json = std::make_shared<agent::JsonFormat>(id);
+    agent::log_as_json(*logger, json);
+  }
   for (const auto& notice : options.notices) logger->info(notice);
 
   const auto program = resolve_program(options, environment);
@@ -303,12 +352,10 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   if (const auto possible = can_report(options); !possible)
     return leave(usage_error(possible.error().message));
 
-  auto id = options.rdzv_id.value_or("");
-  if (id.empty()) id = random_id();
   Ending ending(id,
                 {.report = options.report,
                  .parent_error = value_of(environment, "TORCHELASTIC_ERROR_FILE").value_or("")},
-                *program, MUSTER_VERSION, *logger);
+                *program, MUSTER_VERSION, *logger, json.get());
   auto& facts = ending.facts();
   const auto give_up = [&ending](const std::string& message) {
     const int code = own_error(message);
@@ -317,6 +364,7 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   };
 
   auto settings = agent_settings(options, *program);
+  settings.output.json = json;
   std::optional<MeetingPoint::Settings> meeting;
   if (options.meeting) {
     const auto local_address = own_address(options);
@@ -375,9 +423,9 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   }
   if (!outcome) return give_up(outcome.error().message);
   if (!outcome->verdict) {
-    const auto line =
+    auto line =
         fmt::format("muster: job {}: {}\n", printable(facts.id), printable(outcome->message));
-    (void)posix::write_within(2, line, kReadPatience);
+    say_last(line, json.get());
     ending.keep(outcome->exit_code, outcome->message, line);
     return outcome->exit_code;
   }
@@ -396,6 +444,12 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
 
 }  // namespace
 }  // namespace muster::launcher
+
+/// Before the libraries are initialised: gRPC opens a descriptor then, which would be taken for the
+/// stdin that a user has closed.
+[[gnu::constructor(101)]] static void take_standard_descriptors() {
+  muster::posix::ensure_standard_descriptors();
+}
 
 int main(int argc, char** argv) {
   return muster::agent::run_kept([argc, argv](const muster::agent::KeeperLink& keeper) {

@@ -4,6 +4,7 @@
 #include "base/ids.hpp"
 #include "base/log/log.hpp"
 #include "base/membership.hpp"
+#include "launcher/output_options.hpp"
 #include "rendezvous/store/door.hpp"
 
 #include <csignal>
@@ -11,7 +12,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -161,8 +161,7 @@ struct Options {
   std::string report_origin;           ///< The flag or variable that names it.
   StreamMap redirects;                 ///< To files.
   StreamMap tee;                       ///< To files and, with a prefix, to our own streams.
-  std::optional<std::set<LocalRank>>
-      local_ranks_filter;  ///< Whose output may reach our own streams; nullopt: all.
+  OutputOptions output;
 
   /// Python workers tell their optimizer's steps, whatever their script says.
   bool track_steps = false;

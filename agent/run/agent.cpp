@@ -6,7 +6,6 @@
 #include "base/posix/boot_clock.hpp"
 #include "base/posix/interfaces.hpp"
 #include "base/posix/process_tree.hpp"
-#include "base/posix/stream.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -56,15 +55,10 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
       keeper_wait_(loop),
       timer_(loop),
       beacon_timer_(loop),
-      out_(loop, 1, "stdout", logger),
-      err_(loop, 2, "stderr", logger),
-      err_is_terminal_(posix::is_terminal(2)) {
+      output_(loop, std::move(settings_.output), logger),
+      input_(loop, settings_.input, logger) {
   workers_.resize(settings_.workers.size());
-  // A log line that waits for whoever should read stderr would hold up the loop.
-  write_log_through(logger_, [this](std::string line) { log_through_console(std::move(line)); });
 }
-
-Agent::~Agent() { write_log_through(logger_, {}); }
 
 Result<Outcome> Agent::run() {
   auto store = store_.reserve();
@@ -123,8 +117,7 @@ Result<Outcome> Agent::run() {
   if (preempt_) preempt_->pause();
   end_tree();
   const auto patience = fault_ ? kFaultPatience : kFlushPatience;
-  out_.flush(patience);
-  err_.flush(patience);
+  output_.flush(patience);
   if (fault_) return pass(*fault_);
   MUSTER_ASSERT(outcome_.has_value());
   return std::move(*outcome_);
@@ -213,6 +206,7 @@ void Agent::act(const WorkerGroup::EndRound& end) {
     worker->streams.finish();
     worker.reset();
   }
+  output_.end_round();
   knocker_.reset();
   cgroup_.reset();
   beacon_timer_.cancel();
@@ -370,18 +364,6 @@ void Agent::watch_keeper() {
                                            "the keeper process was killed; the workers were ended"};
                             loop_.stop();  // The tree is ended next.
                           }));
-}
-
-void Agent::log_through_console(std::string line) {
-  if (err_.congested()) {
-    ++lost_lines_;
-    return;
-  }
-  if (const auto lost = std::exchange(lost_lines_, 0); lost > 0) {
-    err_.write("muster: " + std::to_string(lost) +
-               " lines of the log were lost: nobody read them\n");
-  }
-  err_.write(std::move(line));
 }
 
 }  // namespace muster::agent

@@ -2,19 +2,20 @@
 
 #include "agent/core/worker_group.hpp"
 #include "agent/run/beacons.hpp"
-#include "agent/run/console.hpp"
 #include "agent/run/file_timer.hpp"
 #include "agent/run/keeper.hpp"
 #include "agent/run/knocker.hpp"
 #include "agent/run/life.hpp"
 #include "agent/run/log_folder.hpp"
 #include "agent/run/oom_watch.hpp"
+#include "agent/run/output.hpp"
 #include "agent/run/parent_watch.hpp"
 #include "agent/run/preempt_watch.hpp"
 #include "agent/run/round_store.hpp"
 #include "agent/run/streams.hpp"
 #include "agent/run/worker.hpp"
 #include "agent/run/worker_environment.hpp"
+#include "agent/run/worker_input.hpp"
 #include "base/log/log.hpp"
 #include "base/posix/process_tree.hpp"
 #include "base/posix/signals.hpp"
@@ -82,6 +83,8 @@ struct AgentSettings {
   PreemptSettings preempt;
   BeaconSettings beacons;
   store::ServerOptions store_options;
+  OutputSettings output;
+  InputPlan input;
   std::optional<LogFolder> logs;
   bool error_files = true;  ///< Workers get a TORCHELASTIC_ERROR_FILE.
   /// The named pipe of the file timer; empty: in the private folder. nullopt: there is no timer.
@@ -107,7 +110,6 @@ class Agent {
  public:
   Agent(boost::asio::io_context& loop, AgentSettings settings, const KeeperLink& keeper,
         rendezvous::Attendance& attendance, Logger& logger);
-  ~Agent();
 
   /// Reserves the store's port, says Hello, and runs the loop until the verdict, or until it is
   /// clear that there will be none for this node. Fails where the port can't be had or our own
@@ -143,7 +145,6 @@ class Agent {
   void fence_if_over();
   std::string interface_for(const Assignment& assignment) const;
   void watch_keeper();
-  void log_through_console(std::string line);
 
   // In agent_signals.cpp.
   void watch_signals();
@@ -205,10 +206,8 @@ class Agent {
   boost::asio::posix::stream_descriptor keeper_wait_;
   boost::asio::steady_timer timer_;
   boost::asio::steady_timer beacon_timer_;
-  Console out_;
-  Console err_;
-  std::size_t lost_lines_ = 0;  // Of our own log, while nobody read stderr.
-  bool err_is_terminal_;
+  Output output_;
+  WorkerInput input_;
   std::set<int> asked_;  // Of what the round's workers started: had their SIGTERM.
   int last_signal_ = 0;  // That ended the job.
   std::optional<TimePoint> noticed_by_signal_;

@@ -29,6 +29,12 @@ std::int64_t wall_now() {
 /// Opens the streams of a worker and fills its command in.
 Result<std::unique_ptr<Worker>> Agent::prepare(const WorkerGroup::Spawn& spawn,
                                                posix::Command& command) {
+  if (spawn.index == 0) {
+    const auto count = static_cast<std::uint32_t>(settings_.workers.size());
+    if (auto begun = output_.begin_round(spawn.assignment, count, settings_.logs); !begun)
+      return pass(begun.error());
+    input_.begin_round(spawn.assignment, count);
+  }
   const auto& plan = settings_.workers[spawn.index];
   auto worker = std::make_unique<Worker>(loop_);
   const auto local_rank = std::to_string(spawn.assignment.local_rank_offset.value + spawn.index);
@@ -39,11 +45,12 @@ Result<std::unique_ptr<Worker>> Agent::prepare(const WorkerGroup::Spawn& spawn,
     folder = *made + "/";
   }
   worker->error_file = error_file_for(spawn, folder);
-  const StreamContext context{loop_, logger_, out_, err_, err_is_terminal_};
-  const auto prefix = "[" + settings_.environment.role + local_rank + "]:";
-  auto streams = WorkerStreams::open(context, plan.out, plan.err, folder, prefix);
+  auto streams = WorkerStreams::open(loop_, output_, spawn.index, plan.out, plan.err, folder);
   if (!streams) return pass(streams.error());
   worker->streams = std::move(*streams);
+  auto input = input_.open({spawn.assignment.rank_offset.value + spawn.index});
+  if (!input) return pass(input.error());
+  worker->input = std::move(*input);
 
   const auto beacon = beacons_.prepare(spawn.index);
   command.path = plan.path;
@@ -53,6 +60,7 @@ Result<std::unique_ptr<Worker>> Agent::prepare(const WorkerGroup::Spawn& spawn,
                                             .interface = interface_,
                                             .beacon = beacon,
                                             .python_folder = beacons_.python_folder()});
+  if (worker->input) command.in = worker->input.get();
   command.out = worker->streams.out();
   command.err = worker->streams.err();
   command.signals = keeper_.user_signals;
@@ -91,6 +99,7 @@ void Agent::act(const WorkerGroup::Spawn& spawn) {
   }
   auto process = posix::Process::spawn(command);
   (*worker)->streams.close_child_ends();
+  (*worker)->input.reset();
   if (!process && process.error().step == posix::SpawnError::Step::LeaseEnded) {
     feed(WorkerGroup::LeaseEnded{process.error().message});
     return;

@@ -15,6 +15,16 @@ Console::Console(asio::io_context& loop, int fd, std::string name, Logger& logge
 }
 
 void Console::write(std::string bytes) {
+  if (bytes.empty()) return;
+  if (open_line_.is_open()) {
+    std::string end;
+    open_line_.end(end);
+    write_lines(std::move(end));
+  }
+  write_lines(std::move(bytes));
+}
+
+void Console::write_lines(std::string bytes) {
   if (lost_ || bytes.empty()) return;
   queued_ += bytes.size();
   queue_.push_back(std::move(bytes));
