@@ -3,6 +3,10 @@
 namespace muster::agent {
 
 void OpenLine::add(std::string& out, const void* owner, std::string_view prefix, const Line& line) {
+  if (owner_ == nullptr && line.shown == 0 && line.has_ended) {  // Nearly all are like this.
+    out.append(prefix).append(line.text) += '\n';
+    return;
+  }
   const bool goes_on = owner_ == owner;
   auto rest = line.text;
   if (!line.replaces) rest.remove_prefix(line.shown);

@@ -62,11 +62,12 @@ void Capture::take(std::string_view bytes) {
     flush_lines();
     arm_timer();
   } else if (sinks_.console != nullptr) {
-    sinks_.console->write(std::string(bytes));
+    sinks_.console->write(bytes);
   }
 }
 
 void Capture::take_line(const Line& line) {
+  ++ended_lines_;
   sinks_.lines->take(line);
   if (sinks_.copies) sinks_.copies->take(line);
 }
@@ -81,15 +82,18 @@ void Capture::arm_timer() {
   if (timer_is_armed_ || !line || !sinks_.lines->shows_unfinished(*line)) return;
   timer_is_armed_ = true;
   timer_.expires_after(kShowAfter);
-  timer_.async_wait(life_.guard([this](const boost::system::error_code& error) {
-    timer_is_armed_ = false;
-    if (!error) show_unfinished();
-  }));
+  timer_.async_wait(
+      life_.guard([this, begun = ended_lines_](const boost::system::error_code& error) {
+        timer_is_armed_ = false;
+        if (!error) on_timer(begun);
+      }));
 }
 
-void Capture::show_unfinished() {
+/// Shows the unfinished line, unless it is a younger one, or its end is there and waits for us.
+void Capture::on_timer(std::uint64_t ended_lines) {
+  const bool is_held_up = sinks_.console->congested() || read_once();
   const auto line = cutter_.unfinished();
-  if (!line || !sinks_.lines->shows_unfinished(*line)) return;
+  if (is_held_up || ended_lines != ended_lines_ || !line) return arm_timer();
   sinks_.lines->take(*line);
   sinks_.lines->flush();
   cutter_.mark_shown();

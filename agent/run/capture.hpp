@@ -8,6 +8,7 @@
 #include "agent/run/log_file.hpp"
 #include "base/posix/fd.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -27,8 +28,9 @@ struct CaptureSinks {
   bool keep_tail = false;            ///< Remember the last lines.
 };
 
-/// Reads one stream of one worker from a pipe and carries it on. An unfinished line is shown after
-/// kShowAfter at the latest, as its sink wants it. Loop thread only.
+/// Reads one stream of one worker from a pipe and carries it on. An unfinished line of which no
+/// more comes is shown as its sink wants it, once it is kShowAfter old, and before twice that. Loop
+/// thread only.
 class Capture {
  public:
   static constexpr Duration kShowAfter = std::chrono::milliseconds(50);
@@ -48,7 +50,7 @@ class Capture {
   void take(std::string_view bytes);
   void take_line(const Line& line);
   void flush_lines();
-  void show_unfinished();
+  void on_timer(std::uint64_t ended_lines);
   void arm_timer();
 
   CaptureSinks sinks_;
@@ -56,6 +58,7 @@ class Capture {
   LineCutter cutter_;
   bool ended_ = false;
   bool timer_is_armed_ = false;
+  std::uint64_t ended_lines_ = 0;
   boost::asio::posix::stream_descriptor in_;
   boost::asio::steady_timer timer_;
   Life life_;

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -34,9 +35,9 @@ class Console {
   Console(boost::asio::io_context& loop, int fd, std::string name, Logger& logger);
 
   /// Bytes as they are; a line that a stream has not ended is ended first.
-  void write(std::string bytes);
+  void write(std::string_view bytes);
   /// What open_line() made of lines.
-  void write_lines(std::string bytes);
+  void write_lines(std::string_view bytes);
   [[nodiscard]] OpenLine& open_line() { return open_line_; }
   [[nodiscard]] bool congested() const { return queued_ > kQueueLimit; }
   /// Called once, when the console is no longer congested.
@@ -45,6 +46,7 @@ class Console {
   void flush(Duration patience);
 
  private:
+  std::size_t write_now(std::string_view bytes);
   bool write_some();
   void wait_until_writable();
   void drop(const std::string& why);

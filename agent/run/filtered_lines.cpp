@@ -18,7 +18,8 @@ void FilteredLines::take(const Line& line) {
 }
 
 void FilteredLines::flush() {
-  if (!turn_.empty()) file_.write(std::exchange(turn_, {}));
+  file_.write(turn_);
+  turn_.clear();
 }
 
 }  // namespace muster::agent

@@ -56,7 +56,7 @@ void FoldedConsole::show(const std::vector<Fold::Folded>& lines) {
     console_.open_line().add(text, this, prefix_of(line.workers).text(line.time),
                              {.text = line.text});
   }
-  console_.write_lines(std::move(text));
+  console_.write_lines(text);
 }
 
 FoldedLines::FoldedLines(FoldedConsole& fold, std::uint32_t worker)

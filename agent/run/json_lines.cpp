@@ -60,4 +60,9 @@ void log_as_json(Logger& logger, std::shared_ptr<const JsonFormat> format) {
 
 void JsonLines::take(const Line& line) { turn_ += format_.worker_line(rank_, stream_, line.text); }
 
+void JsonLines::flush() {
+  console_.write_lines(turn_);
+  turn_.clear();
+}
+
 }  // namespace muster::agent

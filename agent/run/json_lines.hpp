@@ -46,7 +46,7 @@ class JsonLines : public LineSink {
       : console_(console), format_(format), rank_(rank), stream_(stream) {}
 
   void take(const Line& line) override;
-  void flush() override { console_.write_lines(std::exchange(turn_, {})); }
+  void flush() override;
 
  private:
   Console& console_;

@@ -21,7 +21,7 @@ Output::Output(boost::asio::io_context& loop, OutputSettings settings, Logger& l
   if (!posix::is_same_file(1, 2)) {
     err_.console = &err_console_.emplace(loop, 2, "stderr", logger);
   }
-  write_log_through(logger_, [this](std::string line) { write_log(std::move(line)); });
+  write_log_through(logger_, [this](const std::string& line) { write_log(line); });
 }
 
 Output::~Output() { write_log_through(logger_, {}); }
@@ -102,7 +102,7 @@ Prefix Output::prefix_of(std::uint32_t worker) const {
            .host = host_}};
 }
 
-void Output::write_log(std::string line) {
+void Output::write_log(std::string_view line) {
   auto& console = *err_.console;
   if (console.congested()) {
     ++lost_lines_;
@@ -113,7 +113,7 @@ void Output::write_log(std::string line) {
     console.write(settings_.json ? settings_.json->own_line("warning", note)
                                  : "muster: " + note + "\n");
   }
-  console.write(std::move(line));
+  console.write(line);
 }
 
 }  // namespace muster::agent

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -73,7 +74,7 @@ class Output {
     return stream == Stream::Out ? settings_.out_filters : settings_.err_filters;
   }
   Prefix prefix_of(std::uint32_t worker) const;
-  void write_log(std::string line);
+  void write_log(std::string_view line);
 
   boost::asio::io_context& loop_;
   OutputSettings settings_;

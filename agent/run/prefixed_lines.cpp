@@ -14,6 +14,9 @@ void PrefixedLines::take(const Line& line) {
   console_.open_line().add(turn_, this, shown_prefix_, line);
 }
 
-void PrefixedLines::flush() { console_.write_lines(std::exchange(turn_, {})); }
+void PrefixedLines::flush() {
+  console_.write_lines(turn_);
+  turn_.clear();
+}
 
 }  // namespace muster::agent
