@@ -6,8 +6,8 @@ import unittest
 
 from bad_input_test import Limits
 from job import BUILD
-from launcher_test import ExitCodes, Restarts, Signals
-from stopping_test import HowLong, Orphans, WhoIsAsked
+from launcher_test import Restarts, Signals
+from stopping_test import Orphans, WhoIsAsked
 
 
 def mounted(kind):
@@ -37,7 +37,7 @@ def load_tests(loader, _tests, _pattern):
     for name, surroundings in SURROUNDINGS.items():
         if name == "CgroupV1Only" and not mounted("cgroup"):
             continue  # A machine of v2 alone.
-        for base in (ExitCodes, Restarts, Signals, WhoIsAsked, HowLong, Orphans):
+        for base in (Restarts, Signals, WhoIsAsked, Orphans):
             suite.addTests(loader.loadTestsFromTestCase(case(base, name, surroundings)))
         memory = case(Limits, name, surroundings)
         suite.addTests(memory(test) for test in ("test_an_out_of_memory_kill_is_told_from_any_other",
