@@ -1,6 +1,7 @@
 #include "launcher/ending.hpp"
 
 #include "base/posix/stream.hpp"
+#include "base/posix/wall_clock.hpp"
 #include "base/posix/whole_file.hpp"
 #include "base/text.hpp"
 #include "launcher/parent_error.hpp"
@@ -16,12 +17,6 @@ constexpr const char* kTerminationLog = "/dev/termination-log";
 constexpr std::size_t kTerminationLogBytes = 4096;
 /// How long whoever should read stderr may take; after that the exit code goes first.
 constexpr Duration kReadPatience = std::chrono::seconds(5);
-
-/// Microseconds since 1970.
-std::int64_t wall_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
 
 /// Whether a program that the user named is an interpreter: `muster python3 train.py`.
 bool is_python(const std::string& path) {
@@ -47,7 +42,7 @@ Ending::Ending(std::string job, EndFiles files, const Program& program, std::str
                Logger& logger, const agent::JsonFormat* json)
     : files_(std::move(files)), program_(program), version_(version), logger_(logger), json_(json) {
   facts_.id = std::move(job);
-  facts_.began_at = wall_now();
+  facts_.began_at = posix::wall_now();
   facts_.python = program.python;
   if (!facts_.python && is_python(program.path))
     facts_.python = ChosenPython{.path = program.path, .why = "named on the command line"};
@@ -76,7 +71,7 @@ void Ending::keep(int exit_code, const std::string& message, std::string_view li
 }
 
 void Ending::write(const Verdict& verdict, std::string_view text, const std::string& recorded) {
-  facts_.ended_at = wall_now();
+  facts_.ended_at = posix::wall_now();
   const auto warn_unless = [this](const Result<void>& written, std::string_view what) {
     if (!written) logger_.warn("{}: {}", what, printable(written.error().message));
   };

@@ -6,25 +6,16 @@
 #include "base/posix/fork.hpp"
 #include "base/posix/process_tree.hpp"
 #include "base/posix/room.hpp"
+#include "base/posix/wall_clock.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <utility>
 
 namespace muster::agent {
 namespace asio = boost::asio;
-namespace {
-
-/// Microseconds since 1970.
-std::int64_t wall_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
-
-}  // namespace
 
 /// Opens the streams of a worker and fills its command in.
 Result<std::unique_ptr<Worker>> Agent::prepare(const WorkerGroup::Spawn& spawn,
@@ -204,7 +195,7 @@ void Agent::reap() {
 }
 
 void Agent::worker_ended(std::uint32_t index) {
-  const auto now = wall_now();
+  const auto now = posix::wall_now();
   auto& worker = *workers_[index];
   const auto status = worker.process->reap();
   if (!status) return;
