@@ -69,7 +69,8 @@ struct ReadNow {
 
 void set_non_blocking(int fd);
 
-/// Asks for a pipe that holds so much; what the system's limits forbid is no error.
+/// Makes a pipe hold at least so much. Where the system's limits forbid it, or the file is no pipe,
+/// it stays as it is.
 void enlarge_pipe(int fd, std::size_t size);
 
 /// Opens /dev/null on those of 0, 1 and 2 that are closed, so that no later descriptor takes their
