@@ -1,5 +1,7 @@
 #include "base/text.hpp"
 
+#include <algorithm>
+
 namespace muster {
 namespace {
 
@@ -7,22 +9,43 @@ unsigned char byte_at(std::string_view text, std::size_t index) {
   return static_cast<unsigned char>(text[index]);
 }
 
-}  // namespace
-
-std::size_t printable_length(std::string_view text) {
+/// Length of the UTF-8 character that `text`, which is not empty, begins with; 0: with none.
+std::size_t utf8_length(std::string_view text) {
   const unsigned first = byte_at(text, 0);
-  if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
+  if (first < 0x80) return 1;
   const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
   if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
   for (std::size_t index = 1; index < length; ++index) {
     if ((byte_at(text, index) & 0xC0U) != 0x80) return 0;
   }
   const unsigned second = byte_at(text, 1);
-  if (first == 0xC2 && second < 0xA0) return 0;  // Control characters of the upper half.
   // Encodings that are too long, surrogates, and what lies beyond Unicode's end.
   if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F)) return 0;
   if ((first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) return 0;
   return length;
+}
+
+bool is_control(unsigned first, unsigned second) {
+  return first < 0x20 || first == 0x7F || (first == 0xC2 && second < 0xA0);
+}
+
+}  // namespace
+
+std::size_t printable_length(std::string_view text) {
+  const auto length = utf8_length(text);
+  if (length == 0 || is_control(byte_at(text, 0), length > 1 ? byte_at(text, 1) : 0)) return 0;
+  return length;
+}
+
+std::string to_utf8(std::string_view text) {
+  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+  std::string result;
+  for (std::size_t index = 0; index < text.size();) {
+    const auto length = utf8_length(text.substr(index));
+    result += length == 0 ? kReplacement : text.substr(index, length);
+    index += std::max<std::size_t>(length, 1);
+  }
+  return result;
 }
 
 std::string printable(std::string_view text) {

@@ -11,6 +11,10 @@ namespace muster {
 /// begins with anything else.
 [[nodiscard]] std::size_t printable_length(std::string_view text);
 
+/// Where text must be UTF-8 (JSON): each byte that is not part of it becomes U+FFFD. Control
+/// characters stay.
+[[nodiscard]] std::string to_utf8(std::string_view text);
+
 /// With control characters and bytes that are not UTF-8 as `\x0a`.
 [[nodiscard]] std::string printable(std::string_view text);
 

@@ -103,16 +103,6 @@ Result<void> set_track_steps(Options& options, const Context& context) {
   return {};
 }
 
-Result<void> set_shutdown_timeout(Options& options, const Context& context) {
-  const auto time = parse_time(context.given.value);
-  if (!time) {
-    return refuse(context.given, "a time",
-                  "seconds (30), or an integer with a unit (500ms, 30s, 5m, 1h), at most a year");
-  }
-  options.shutdown_timeout = *time;
-  return {};
-}
-
 Result<void> set_role(Options& options, const Context& context) {
   options.role = context.given.value;
   return {};
@@ -184,11 +174,14 @@ Result<void> set_tee(Options& options, const Context& context) {
   return set_streams(options.tee, context);
 }
 
-Result<void> set_local_ranks_filter(Options& options, const Context& context) {
-  if (context.given.value.empty()) return {};  // As torchrun: no filter.
-  auto ranks = parse_ranks(context.given.value);
-  if (!ranks) return refuse(context.given, "a list of local ranks", "integers with commas: 0,1,2");
-  options.local_ranks_filter = std::move(*ranks);
+Result<void> set_report(Options& options, const Context& context) {
+  const std::string& path = context.given.value;
+  if (path == "-") {
+    return refuse(context.given, "a file",
+                  "a name; the workers' own output would stand around it on stdout");
+  }
+  options.report = path;
+  options.report_origin = context.given.origin;
   return {};
 }
 
@@ -232,7 +225,6 @@ constexpr std::array kSetters{
     Setter{"rdzv-id", set_rdzv_id},
     Setter{"max-restarts", set_max_restarts},
     Setter{"track-steps", set_track_steps},
-    Setter{"shutdown-timeout", set_shutdown_timeout},
     Setter{"role", set_role},
     Setter{"module", set_module},
     Setter{"no-python", set_no_python},
@@ -242,7 +234,7 @@ constexpr std::array kSetters{
     Setter{"log-dir", set_log_dir},
     Setter{"redirects", set_redirects},
     Setter{"tee", set_tee},
-    Setter{"local-ranks-filter", set_local_ranks_filter},
+    Setter{"report", set_report},
     Setter{"log-level", set_log_level},
     Setter{"monitor-interval", set_monitor_interval},
     Setter{"start-method", set_start_method},
@@ -250,7 +242,7 @@ constexpr std::array kSetters{
 
 const Setter* setter_of(std::string_view flag) {
   for (const std::span<const Setter> setters :
-       {std::span<const Setter>(kSetters), node_setters()}) {
+       {std::span<const Setter>(kSetters), node_setters(), stop_setters(), output_setters()}) {
     const auto found = std::ranges::find(setters, flag, &Setter::flag);
     if (found != setters.end()) return &*found;
   }

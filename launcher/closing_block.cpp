@@ -1,9 +1,11 @@
 #include "launcher/closing_block.hpp"
 
+#include "base/failure_text.hpp"
 #include "base/text.hpp"
+#include "launcher/wall_time.hpp"
 
 #include <algorithm>
-#include <map>
+#include <limits>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -13,7 +15,7 @@ namespace {
 
 /// How much of a worker's stderr the block shows; the rest stands above it or in the log.
 constexpr std::size_t kShownLines = 15;
-constexpr std::size_t kShownTracebackLines = 40;
+constexpr std::size_t kShownTracebackLines = 32;
 constexpr std::size_t kShownLineBytes = 1000;
 
 /// A line that a worker wrote, perhaps on another machine. A tab does no harm.
@@ -41,9 +43,10 @@ void add(std::string& block, std::string_view name, std::string_view text) {
   }
 }
 
+/// What is left out is `...`.
 std::string join_last(const std::vector<std::string>& lines, std::size_t most) {
-  std::string text;
   const auto from = lines.size() - std::min(lines.size(), most);
+  std::string text = from > 0 ? "...\n" : "";
   for (auto i = from; i < lines.size(); ++i) text += (i == from ? "" : "\n") + lines[i];
   return text;
 }
@@ -60,27 +63,20 @@ std::string last_lines_of(const std::string& text, std::size_t most) {
   return join_last(lines, most);
 }
 
-std::string outcome(const WorkerFailure& failure) {
-  if (failure.status) return describe(*failure.status);
-  return failure.cause == Cause::LostNode ? "was lost" : "could not be started";
-}
-
-/// `ranks 0, 1, 3: killed by SIGTERM (signal 15); stopped by muster`, a line for each way of
-/// ending.
-std::string list_victims(const std::vector<Victim>& victims) {
-  constexpr std::string_view kVerb = "was ";
-  std::map<std::string, std::vector<std::uint32_t>> by_end;
-  for (const auto& victim : victims) {
-    const auto end = describe(victim.status);
-    by_end[end.starts_with(kVerb) ? end.substr(kVerb.size()) : end].push_back(victim.rank.value);
-  }
+/// `rank 3`, `ranks 0, 1, 4-7`.
+std::string name_ranks(std::vector<std::uint32_t> ranks) {
+  std::sort(ranks.begin(), ranks.end());
   std::string text;
-  for (auto& [end, ranks] : by_end) {
-    std::sort(ranks.begin(), ranks.end());
-    text += fmt::format("{}{} {}: {}; stopped by muster", text.empty() ? "" : "\n",
-                        ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), end);
+  for (auto first = ranks.begin(); first != ranks.end();) {
+    auto last = first;
+    while (last + 1 != ranks.end() && *(last + 1) == *last + 1) ++last;
+    if (last - first == 1) last = first;  // Two neighbours are no range.
+    text += text.empty() ? "" : ", ";
+    text += std::to_string(*first);
+    if (last != first) text += "-" + std::to_string(*last);
+    first = last + 1;
   }
-  return text;
+  return (ranks.size() == 1 ? "rank " : "ranks ") + text;
 }
 
 /// ` at step 1,204 in phase train`: what the worker's beacon told last.
@@ -95,30 +91,72 @@ std::string how_far(const WorkerFailure& failure) {
   return text;
 }
 
-bool misses_a_module(const WorkerFailure& failure) {
-  const auto names_it = [](const std::string& text) {
-    return text.find("ModuleNotFoundError") != std::string::npos ||
-           text.find("No module named") != std::string::npos;
+/// Those that ended alike share a line. Most lines of a list; the rest is counted.
+class Alike {
+ public:
+  void add(std::string end, std::uint32_t rank) {
+    const auto known =
+        std::find_if(ends_.begin(), ends_.end(), [&end](const End& one) { return one.how == end; });
+    if (known != ends_.end()) {
+      known->ranks.push_back(rank);
+    } else {
+      ends_.push_back({std::move(end), {rank}});
+    }
+  }
+
+  /// `ranks 0-6` and how they ended, a line for each way.
+  [[nodiscard]] std::string text() const {
+    constexpr std::size_t kMostLines = 8;
+    std::string text;
+    std::size_t left_out = 0;
+    for (std::size_t index = 0; index < ends_.size(); ++index) {
+      if (index < kMostLines) {
+        text += (index == 0 ? "" : "\n") + name_ranks(ends_[index].ranks) + ends_[index].how;
+      } else {
+        left_out += ends_[index].ranks.size();
+      }
+    }
+    return left_out == 0 ? text : text + fmt::format("\nand {} more", left_out);
+  }
+
+ private:
+  struct End {
+    std::string how;
+    std::vector<std::uint32_t> ranks;
   };
-  return names_it(failure.traceback) ||
-         std::any_of(failure.stderr_lines.begin(), failure.stderr_lines.end(), names_it);
+  std::vector<End> ends_;  // In order of arrival.
+};
+
+std::string list_others(const std::vector<WorkerFailure>& others) {
+  Alike alike;
+  for (const auto& other : others) {
+    alike.add(fmt::format("{} {}{}{}", other.node.empty() ? "" : " on " + other.node,
+                          how_it_failed(other), other.detail.empty() ? "" : ": ", other.detail),
+              other.rank.value);
+  }
+  return alike.text();
+}
+
+std::string list_victims(const std::vector<Victim>& victims) {
+  constexpr std::string_view kVerb = "was ";
+  Alike alike;
+  for (const auto& victim : victims) {
+    const auto end = describe(victim.status);
+    alike.add(fmt::format(": {}; stopped by muster",
+                          end.starts_with(kVerb) ? end.substr(kVerb.size()) : end),
+              victim.rank.value);
+  }
+  return alike.text();
 }
 
 void add_cause(std::string& block, const WorkerFailure& cause, const JobFacts& facts) {
   const bool is_a_worker = cause.cause != Cause::LostNode;  // Of which the summary says all.
   if (!is_a_worker) return;
+  if (const auto at = local_time(cause.ended_at); !at.empty()) add(block, "at", at);
   if (!cause.detail.empty()) add(block, "because", cause.detail);
+  if (!cause.hint.empty()) add(block, "hint", cause.hint);
   add(block, "ran", facts.command);
-  if (facts.python) {
-    std::string text = facts.python->path + " (" + facts.python->why + ")";
-    if (misses_a_module(cause)) {
-      text +=
-          "\nthe module is not installed for this Python; install it there, or name another Python "
-          "in "
-          "PYTHON_EXEC";
-    }
-    add(block, "python", text);
-  }
+  if (facts.python) add(block, "python", facts.python->path + " (" + facts.python->why + ")");
   if (!cause.traceback.empty()) {
     add(block, "traceback", last_lines_of(cause.traceback, kShownTracebackLines));
   } else if (!cause.stderr_lines.empty()) {
@@ -130,6 +168,8 @@ void add_cause(std::string& block, const WorkerFailure& cause, const JobFacts& f
 }
 
 }  // namespace
+
+bool is_known(NodeRank rank) { return rank.value != std::numeric_limits<std::uint32_t>::max(); }
 
 std::string shell_text(const std::vector<std::string>& argv) {
   constexpr std::size_t kMostShown = 300;
@@ -157,10 +197,12 @@ std::string closing_block(const Verdict& verdict, const JobFacts& facts) {
   if (verdict.cause) {
     const auto& cause = *verdict.cause;
     const bool is_a_worker = cause.cause != Cause::LostNode;
-    summary +=
-        fmt::format(" (node {}{}{})", cause.node_rank.value,
-                    is_a_worker ? fmt::format(", local rank {}", cause.local_rank.value) : "",
-                    is_a_worker && cause.pid > 0 ? fmt::format(", pid {}", cause.pid) : "");
+    if (is_known(cause.node_rank)) {
+      summary +=
+          fmt::format(" (node {}{}{})", cause.node_rank.value,
+                      is_a_worker ? fmt::format(", local rank {}", cause.local_rank.value) : "",
+                      is_a_worker && cause.pid > 0 ? fmt::format(", pid {}", cause.pid) : "");
+    }
   }
   if (verdict.alone) {
     return fmt::format("muster: this node left job {} after {:.1f} s: {}; exit code {}\n",
@@ -176,12 +218,7 @@ std::string closing_block(const Verdict& verdict, const JobFacts& facts) {
   }
   block += '\n';
   if (verdict.cause) add_cause(block, *verdict.cause, facts);
-  for (const auto& other : verdict.others) {
-    add(block, "also",
-        fmt::format("rank {}{} {}{}{}", other.rank.value,
-                    other.node.empty() ? "" : " on " + other.node, outcome(other),
-                    other.detail.empty() ? "" : ": ", other.detail));
-  }
+  if (!verdict.others.empty()) add(block, "also", list_others(verdict.others));
   if (!verdict.victims.empty()) add(block, "victims", list_victims(verdict.victims));
   add(block, "restarts", fmt::format("{} of {} used", verdict.restarts, verdict.max_restarts));
   if (!facts.log_folder.empty()) add(block, "logs", facts.log_folder);

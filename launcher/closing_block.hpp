@@ -3,6 +3,7 @@
 #include "base/membership.hpp"
 #include "launcher/program.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,13 +14,19 @@ namespace muster::launcher {
 struct JobFacts {
   std::string id;
   Duration took{};
-  std::string command;  ///< As a worker ran it.
+  std::int64_t began_at = 0;  ///< Microseconds since 1970.
+  std::int64_t ended_at = 0;
+  std::optional<NodeRank> node_rank;  ///< Of this node; nullopt: it was in no round.
+  std::string command;                ///< As a worker ran it.
   std::optional<ChosenPython> python;
   std::string log_folder;        ///< Empty: none.
   bool err_on_terminal = false;  ///< The workers' stderr was not ours to read.
   /// That another node's launcher prints the block: this one says the outcome in one line.
   bool is_told_elsewhere = false;
 };
+
+/// Of a node that never came (back) to the rendezvous it is not.
+[[nodiscard]] bool is_known(NodeRank rank);
 
 /// The text that ends a job which did not succeed: its first cause, the last words of that worker,
 /// and who was only a victim. Readable without colour; ends in a newline.

@@ -9,8 +9,9 @@
 #include "base/posix/socket.hpp"
 #include "base/posix/stream.hpp"
 #include "base/posix/tcp_stream.hpp"
+#include "base/posix/whole_file.hpp"
 #include "base/text.hpp"
-#include "launcher/closing_block.hpp"
+#include "launcher/ending.hpp"
 #include "launcher/lookup.hpp"
 #include "launcher/machine.hpp"
 #include "launcher/meeting_point.hpp"
@@ -46,8 +47,12 @@ int leave(const ExitNow& now) {
   return told ? now.code : kOwnError;
 }
 
+std::string own_error_line(const std::string& message) {
+  return "muster: error: " + message + "\n";
+}
+
 int own_error(const std::string& message) {
-  (void)posix::write_within(2, "muster: error: " + message + "\n", kErrorPatience);
+  (void)posix::write_within(2, own_error_line(message), kErrorPatience);
   return kOwnError;
 }
 
@@ -86,21 +91,26 @@ Result<Endpoint> numeric_address_of(const Endpoint& endpoint) {
   return posix::to_endpoint(v4 == addresses->end() ? addresses->front() : *v4);
 }
 
+bool any_rank(const Options& options, const StreamMap& map) {
+  for (std::uint32_t rank = 0; rank < options.nproc; ++rank) {
+    if (map.of({rank}) != Streams::None) return true;
+  }
+  return false;
+}
+
 agent::StreamPlan stream_plan(const Options& options, LocalRank rank, Streams stream) {
   const auto asked = [rank, stream](const StreamMap& map) {
     return (static_cast<unsigned>(map.of(rank)) & static_cast<unsigned>(stream)) != 0;
   };
   const bool tee = asked(options.tee);
   const bool redirect = asked(options.redirects);
-  const bool shown = !options.local_ranks_filter || options.local_ranks_filter->contains(rank);
-  return {.console = shown && (tee || !redirect), .prefixed = tee, .file = tee || redirect};
-}
-
-bool any_rank(const Options& options, const StreamMap& map) {
-  for (std::uint32_t rank = 0; rank < options.nproc; ++rank) {
-    if (map.of({rank}) != Streams::None) return true;
-  }
-  return false;
+  const auto& output = options.output;
+  const auto& filter = output.local_ranks_filter;
+  const bool shown = !filter || filter->contains(rank.value);
+  const bool folds_all = output.fold && !any_rank(options, options.tee);
+  return {.console = shown && (tee || !redirect),
+          .by_line = tee || folds_all || output.log_format == LogFormat::Json,
+          .file = tee || redirect};
 }
 
 /// The folder for logs and error files: where --log-dir says, or a temporary one where --redirects
@@ -158,11 +168,6 @@ std::string omp_share(const Options& options, const Environment& environment, Lo
   return std::to_string(share);
 }
 
-/// Whether a program that the user named is an interpreter: `muster python3 train.py`.
-bool is_python(const std::string& path) {
-  return path.substr(path.rfind('/') + 1).starts_with("python");
-}
-
 /// How many connections the store may hold so that the agent keeps the descriptors that it needs to
 /// start and to end workers.
 std::size_t store_connections(std::uint32_t workers) {
@@ -175,6 +180,50 @@ std::size_t store_connections(std::uint32_t workers) {
   return std::max(limit > kept ? limit - kept : 0, kFewest);
 }
 
+/// When workers are killed, and given up, after a signal to us: before whoever sent it kills us.
+std::optional<agent::WorkerGroup::LastDeadlines> last_deadlines(const Stopping& stopping) {
+  if (!stopping.kill_after) return std::nullopt;
+  constexpr int kShareOfTheLastWord = 5;
+  const auto kept = stopping.kept_for_verdict;
+  return agent::WorkerGroup::LastDeadlines{
+      .kill = *stopping.kill_after - kept,
+      .give_up = *stopping.kill_after - kept / kShareOfTheLastWord};
+}
+
+/// `${role_name}${local_rank}` of torchrun, unless the prefix stands for several workers.
+std::string usual_prefix(const Options& options) {
+  return options.output.fold ? "[${rank}]:" : "[${role_name}${local_rank}]:";
+}
+
+agent::OutputSettings output_settings(const Options& options) {
+  const auto& output = options.output;
+  agent::OutputSettings settings{.prefix = output.prefix.value_or(usual_prefix(options)),
+                                 .role = options.role,
+                                 .folds = output.fold,
+                                 .json = nullptr,
+                                 .ranks_filter = output.ranks_filter,
+                                 .out_filters = output.stdout_filters,
+                                 .err_filters = output.stderr_filters,
+                                 .rotation = {.max_size = output.log_max_size}};
+  if (output.log_keep) settings.rotation.keep = *output.log_keep;
+  return settings;
+}
+
+agent::InputPlan input_plan(const StdinPlan& plan) {
+  using To = agent::InputPlan::To;
+  switch (plan.to) {
+    case StdinPlan::To::Inherited:
+      return {.to = To::Inherited, .rank = {}};
+    case StdinPlan::To::All:
+      return {.to = To::All, .rank = {}};
+    case StdinPlan::To::One:
+      return {.to = To::One, .rank = {plan.rank}};
+    case StdinPlan::To::None:
+      return {.to = To::None, .rank = {}};
+  }
+  return {};
+}
+
 agent::AgentSettings agent_settings(const Options& options, const Program& program) {
   agent::AgentSettings settings;
   for (std::uint32_t rank = 0; rank < options.nproc; ++rank) {
@@ -184,7 +233,16 @@ agent::AgentSettings agent_settings(const Options& options, const Program& progr
                                 .out = stream_plan(options, {rank}, Streams::Out),
                                 .err = stream_plan(options, {rank}, Streams::Err)});
   }
-  settings.grace = options.shutdown_timeout;
+  const auto& stopping = options.stopping;
+  settings.stopping = {.grace = stopping.grace,
+                       .drain = stopping.drain_timeout,
+                       .last_deadlines = last_deadlines(stopping),
+                       .success_skew = stopping.success_skew,
+                       .signals_groups = stopping.signal_group,
+                       .forwarded = stopping.forwarded,
+                       .dies_with_parent = stopping.die_with_parent};
+  settings.output = output_settings(options);
+  settings.input = input_plan(options.output.input);
   settings.environment.role = options.role;
   settings.environment.agent_hosts_store = options.worker_store == WorkerStore::Agent;
   settings.environment.tells_nccl = options.iface == "auto";
@@ -193,10 +251,18 @@ agent::AgentSettings agent_settings(const Options& options, const Program& progr
     settings.store_ports = agent::PortRange{options.port_range->low, options.port_range->high};
   }
   settings.preempt = {.command = options.preemption.command,
-                      .sigterm_is_notice = options.preemption.is_asked_for,
+                      .sigterm_is_notice = stopping.sigterm_is_notice,
                       .left = options.preemption.deadline,
                       .signal = options.preemption.signal};
   return settings;
+}
+
+/// Before the work is done.
+Result<void> can_report(const Options& options) {
+  if (options.report.empty()) return {};
+  const auto possible = posix::can_replace_file(options.report);
+  if (possible) return {};
+  return fail(Errc::InvalidArgument, options.report_origin + ": " + possible.error().message);
 }
 
 std::uint64_t random_number() {
@@ -260,20 +326,7 @@ Result<agent::Outcome> run_alone(boost::asio::io_context& loop, agent::AgentSett
   return agent.run();
 }
 
-void report_end(const Verdict& verdict, const Program& program, JobFacts facts) {
-  if (verdict.exit_code == 0) return;
-  facts.command = shell_text(
-      worker_command(program, verdict.cause ? verdict.cause->local_rank : LocalRank{0}).argv);
-  facts.python = program.python;
-  if (!facts.python && is_python(program.path)) {
-    facts.python = ChosenPython{.path = program.path, .why = "named on the command line"};
-  }
-  facts.err_on_terminal = posix::is_terminal(2);
-  (void)posix::write_within(2, closing_block(verdict, facts), kReadPatience);
-}
-
 int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper) {
-  const auto started = std::chrono::steady_clock::now();
   std::vector<std::string> entries;
   const auto environment = read_environment(entries);
   auto parsed = parse_command_line(argv, environment, this_machine());
@@ -282,17 +335,36 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
     return leave(usage_error("--iface: " + named.error().message));
   const auto& options = std::get<Options>(parsed);
 
+  auto id = options.rdzv_id.value_or("");
+  if (id.empty()) id = random_id();
+
   const auto logger = make_stderr_logger(options.log_level);
+  std::shared_ptr<agent::JsonFormat> json;
+  if (options.output.log_format == LogFormat::Json) {
+    json = std::make_shared<agent::JsonFormat>(id);
+    agent::log_as_json(*logger, json);
+  }
   for (const auto& notice : options.notices) logger->info(notice);
 
   const auto program = resolve_program(options, environment);
   if (!program) return leave(usage_error(program.error().message));
 
-  JobFacts facts;
-  facts.id = options.rdzv_id.value_or("");
-  if (facts.id.empty()) facts.id = random_id();
+  if (const auto possible = can_report(options); !possible)
+    return leave(usage_error(possible.error().message));
+
+  Ending ending(id,
+                {.report = options.report,
+                 .parent_error = value_of(environment, "TORCHELASTIC_ERROR_FILE").value_or("")},
+                *program, MUSTER_VERSION, *logger, json.get());
+  auto& facts = ending.facts();
+  const auto give_up = [&ending](const std::string& message) {
+    const int code = own_error(message);
+    ending.keep(code, message, own_error_line(message));
+    return code;
+  };
 
   auto settings = agent_settings(options, *program);
+  settings.output.json = json;
   std::optional<MeetingPoint::Settings> meeting;
   if (options.meeting) {
     const auto local_address = own_address(options);
@@ -305,12 +377,12 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
     auto master = numeric_address_of(options.master);
     if (!master) return leave(usage_error("--master-addr: " + master.error().message));
     settings.store = *master;
+    facts.node_rank = NodeRank{0};
     // First the port: where it can't be had nothing was made yet.
     if (!settings.store_ports || master->port != 0) {
       auto bound = agent::StorePort::reserve_at(*master, settings.environment.agent_hosts_store);
       if (!bound) {
-        return own_error("the worker store (--master-addr, --master-port): " +
-                         bound.error().message);
+        return give_up("the worker store (--master-addr, --master-port): " + bound.error().message);
       }
       settings.first_store = std::move(*bound);
     }
@@ -321,6 +393,9 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
         usage_error((options.log_dir ? "--log-dir: " : "--redirects: ") + logs.error().message));
   }
 
+  settings.error_files = options.keeps_files;
+  if (value_of(environment, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1")
+    settings.timer_file = value_of(environment, "TORCHELASTIC_TIMER_FILE").value_or("");
   settings.environment.omp_num_threads = omp_share(options, environment, *logger);
   settings.environment.base = workers_base(std::move(entries), options);
   settings.environment.job_id = facts.id;
@@ -329,7 +404,6 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   settings.open_files = posix::raise_open_file_limit();
   settings.store_options.limits.connections =
       std::min(settings.store_options.limits.connections, store_connections(options.nproc));
-  settings.error_files = options.log_dir.has_value();
   if (*logs) facts.log_folder = (*logs)->path();
   settings.logs = std::move(*logs);
   announce_logs(options, facts.log_folder, *logger);
@@ -347,29 +421,35 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   } else {
     outcome = run_alone(loop, std::move(settings), options, keeper, *logger);
   }
-  if (!outcome) return own_error(outcome.error().message);
+  if (!outcome) return give_up(outcome.error().message);
   if (!outcome->verdict) {
-    (void)posix::write_within(
-        2, fmt::format("muster: job {}: {}\n", printable(facts.id), printable(outcome->message)),
-        kReadPatience);
+    auto line =
+        fmt::format("muster: job {}: {}\n", printable(facts.id), printable(outcome->message));
+    say_last(line, json.get());
+    ending.keep(outcome->exit_code, outcome->message, line);
     return outcome->exit_code;
   }
 
   const auto& verdict = *outcome->verdict;
-  facts.took = std::chrono::steady_clock::now() - started;
   if (point) {
-    const auto rank = point->node_rank();
+    const auto rank = facts.node_rank = point->node_rank();
     const bool is_our_worker = verdict.cause && verdict.cause->cause != Cause::LostNode &&
                                verdict.cause->node_rank == rank;
     facts.is_told_elsewhere = rank && *rank != NodeRank{0} && !is_our_worker && !verdict.alone;
   }
-  report_end(verdict, *program, facts);
+  ending.tell(verdict, outcome->recorded);
   if (point) point->see_off(agent::user_signals(keeper.user_signals));
   return verdict.exit_code;
 }
 
 }  // namespace
 }  // namespace muster::launcher
+
+/// Before the libraries are initialised: gRPC opens a descriptor then, which would be taken for the
+/// stdin that a user has closed.
+[[gnu::constructor(101)]] static void take_standard_descriptors() {
+  muster::posix::ensure_standard_descriptors();
+}
 
 int main(int argc, char** argv) {
   return muster::agent::run_kept([argc, argv](const muster::agent::KeeperLink& keeper) {

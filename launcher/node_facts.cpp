@@ -25,6 +25,8 @@ bool is_in_container(const Environment& environment) {
          value_of(environment, "KUBERNETES_SERVICE_HOST").has_value();
 }
 
+/// A muster that a worker starts is not to write over ours.
+constexpr const char* kReportVariable = "MUSTER_REPORT";
 constexpr const char* kTokenFileVariable = "MUSTER_TOKEN_FILE";
 constexpr const char* kBeaconVariable = "MUSTER_BEACON";  // Of an outer agent's worker.
 
@@ -97,7 +99,8 @@ Result<void> name_interface(Options& options) {
 
 std::vector<std::string> workers_base(std::vector<std::string> entries, const Options& options) {
   std::erase_if(entries, [](const auto& entry) {
-    return is_of(entry, kTokenFileVariable) || is_of(entry, kBeaconVariable);
+    return is_of(entry, kTokenFileVariable) || is_of(entry, kBeaconVariable) ||
+           is_of(entry, kReportVariable);
   });
   if (!options.iface.empty() && options.iface != "auto") {
     for (const std::string name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) {

@@ -4,6 +4,7 @@
 #include "launcher/argv.hpp"
 #include "launcher/flags.hpp"
 #include "launcher/settle.hpp"
+#include "launcher/settle_output.hpp"
 #include "launcher/text.hpp"
 #include "launcher/values.hpp"
 
@@ -151,6 +152,12 @@ void use_python_log_level(const Environment& environment, Options& options) {
   }
 }
 
+/// torchrun's other name for --log-line-prefix-template, below the flag and its own variable.
+void use_torchelastic_prefix(const Environment& environment, Options& options) {
+  const auto found = environment.find("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+  if (found != environment.end() && !found->second.empty()) options.output.prefix = found->second;
+}
+
 /// What is given to a flag, by the command line or else by a variable.
 Result<std::optional<Given>> given_to(const Flag& flag, const CLI::App& app,
                                       const Environment& environment) {
@@ -162,22 +169,6 @@ Result<std::optional<Given>> given_to(const Flag& flag, const CLI::App& app,
   std::string all;
   for (const auto& result : results) all += (all.empty() ? "" : ",") + result;
   return Given{.value = all, .origin = option};
-}
-
-/// What no single flag can tell.
-void reconcile(Options& options) {
-  // As torchrun: there, too, /dev/null says that there be no files, so nothing can go to one.
-  if (options.log_dir == "/dev/null") {
-    const StreamMap none;
-    if (options.redirects != none || options.tee != none || options.local_ranks_filter) {
-      options.notices.emplace_back(
-          "--log-dir /dev/null: --redirects, --tee and --local-ranks-filter have no effect");
-    }
-    options.log_dir.reset();
-    options.redirects = none;
-    options.tee = none;
-    options.local_ranks_filter.reset();
-  }
 }
 
 /// A limit that the budget of restarts never lets the job reach.
@@ -202,9 +193,8 @@ void notice_ranks_beyond(Options& options) {
   if (!options.redirects.named.empty())
     notice("--redirects", options.redirects.named.rbegin()->first);
   if (!options.tee.named.empty()) notice("--tee", options.tee.named.rbegin()->first);
-  if (options.local_ranks_filter && !options.local_ranks_filter->empty()) {
-    notice("--local-ranks-filter", *options.local_ranks_filter->rbegin());
-  }
+  if (const auto& filter = options.output.local_ranks_filter)
+    notice("--local-ranks-filter", {filter->highest()});
 }
 
 Result<Options> fill_options(const CLI::App& app, const Environment& environment,
@@ -212,6 +202,7 @@ Result<Options> fill_options(const CLI::App& app, const Environment& environment
   Options options;
   options.nproc_origin = "default";
   use_python_log_level(environment, options);
+  use_torchelastic_prefix(environment, options);
   for (const Flag& flag : flags()) {
     if (flag.takes == Takes::Over || flag.owner == Owner::NotYet) continue;
     const auto given = given_to(flag, app, environment);
@@ -221,7 +212,8 @@ Result<Options> fill_options(const CLI::App& app, const Environment& environment
     if (!applied) return pass(applied.error());
   }
   if (const auto settled = settle_meeting(options); !settled) return pass(settled.error());
-  reconcile(options);
+  settle_stopping(options, environment);
+  if (const auto settled = settle_output(options); !settled) return pass(settled.error());
   notice_ranks_beyond(options);
   notice_idle_limit(options);
   return options;

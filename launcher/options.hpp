@@ -4,13 +4,14 @@
 #include "base/ids.hpp"
 #include "base/log/log.hpp"
 #include "base/membership.hpp"
+#include "launcher/output_options.hpp"
 #include "rendezvous/store/door.hpp"
 
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -98,7 +99,22 @@ struct Preemption {
   std::string command;  ///< Exits with 0 when it will be. Empty: none.
   int signal = 0;       ///< What every rank's main process gets. 0: none.
   Duration deadline = std::chrono::seconds(30);
-  bool is_asked_for = false;  ///< Any of its flags is given: SIGTERM is a notice.
+  bool is_asked_for = false;  ///< Any of its flags is given.
+};
+
+/// How workers are ended.
+struct Stopping {
+  std::optional<Asked<Duration>> shutdown_timeout;  ///< As it was given.
+  Duration grace = std::chrono::seconds(30);        ///< From a worker's stop signal to SIGKILL.
+  /// From a signal to the launcher until it is killed itself; nullopt: nobody will.
+  std::optional<Duration> kill_after;
+  Duration kept_for_verdict{};                        ///< Of that, after the workers are killed.
+  Duration drain_timeout = std::chrono::seconds(10);  ///< For what a worker leaves at its exit 0.
+  std::optional<Duration> success_skew;  ///< How long the others may run on after an exit 0.
+  bool signal_group = false;
+  std::set<int> forwarded = {SIGUSR1, SIGUSR2};  ///< To the launcher, and for the workers alone.
+  bool die_with_parent = false;
+  bool sigterm_is_notice = false;  ///< This machine will be taken away.
 };
 
 /// How the user asked that the program be run.
@@ -140,16 +156,17 @@ struct Options {
   WorkerStore worker_store = WorkerStore::Agent;
 
   std::optional<std::string> log_dir;  ///< Not empty.
+  bool keeps_files = true;             ///< False: `--log-dir /dev/null`.
+  std::string report;                  ///< The file for the end of the job; empty: none.
+  std::string report_origin;           ///< The flag or variable that names it.
   StreamMap redirects;                 ///< To files.
   StreamMap tee;                       ///< To files and, with a prefix, to our own streams.
-  std::optional<std::set<LocalRank>>
-      local_ranks_filter;  ///< Whose output may reach our own streams; nullopt: all.
+  OutputOptions output;
 
   /// Python workers tell their optimizer's steps, whatever their script says.
   bool track_steps = false;
 
-  Duration shutdown_timeout =
-      std::chrono::seconds(30);  ///< Between a worker's stop signal and SIGKILL.
+  Stopping stopping;
 
   ProgramKind program_kind = ProgramKind::Script;
   std::string script;                    ///< File, module or program, as it was typed.

@@ -29,4 +29,10 @@ struct Setter {
 /// Those of the flags that say which nodes a job has and how they meet.
 [[nodiscard]] std::span<const Setter> node_setters();
 
+/// Those of the flags that say how workers are ended.
+[[nodiscard]] std::span<const Setter> stop_setters();
+
+/// Those of the flags that say how output is shown and kept, and who reads the input.
+[[nodiscard]] std::span<const Setter> output_setters();
+
 }  // namespace muster::launcher

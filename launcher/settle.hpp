@@ -22,4 +22,7 @@ constexpr std::uint16_t kStaticPort = 29500;
 /// Fails where the nodes could never find each other.
 [[nodiscard]] Result<void> settle_meeting(Options& options);
 
+/// What the flags about ending workers, and the scheduler around us, add up to.
+void settle_stopping(Options& options, const Environment& environment);
+
 }  // namespace muster::launcher

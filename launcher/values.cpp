@@ -6,6 +6,8 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <limits>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -132,14 +134,56 @@ std::optional<StreamMap> parse_stream_map(std::string_view text) {
   return map;
 }
 
-std::optional<std::set<LocalRank>> parse_ranks(std::string_view text) {
-  std::set<LocalRank> ranks;
+std::optional<RankSet> parse_ranks(std::string_view text, std::uint32_t highest) {
+  RankSet ranks;
   for (const std::string_view entry : split(text, ',')) {
-    const auto rank = parse_rank(entry);
-    if (!rank) return std::nullopt;
-    ranks.insert(*rank);
+    const auto dash = entry.find('-', entry.empty() ? 0 : 1);  // The first may be a sign.
+    const auto first = parse_integer(entry.substr(0, dash));
+    const auto last =
+        dash == std::string_view::npos ? first : parse_integer(entry.substr(dash + 1));
+    if (!first || !last || *first < 0 || *last < *first || *last > highest) return std::nullopt;
+    ranks.insert(static_cast<std::uint32_t>(*first), static_cast<std::uint32_t>(*last));
   }
   return ranks;
+}
+
+std::optional<std::vector<std::string>> parse_texts(std::string_view text) {
+  std::vector<std::string> texts(1);
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    texts.back() += text.substr(0, comma);
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+    if (text.starts_with(',')) {
+      texts.back() += ',';
+      text.remove_prefix(1);
+    } else {
+      texts.emplace_back();
+    }
+  }
+  const bool has_empty = std::ranges::any_of(texts, &std::string::empty);
+  return has_empty ? std::nullopt : std::optional(std::move(texts));
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  constexpr std::string_view kUnits = "KMGT";
+  auto number = trimmed(text);
+  const auto unit = number.find_first_not_of("0123456789_+");
+  const auto suffix = unit == std::string_view::npos ? "" : number.substr(unit);
+  number = number.substr(0, unit);
+  unsigned shift = 0;
+  if (!suffix.empty()) {
+    const auto power =
+        kUnits.find(static_cast<char>(std::toupper(static_cast<unsigned char>(suffix.front()))));
+    const auto rest = suffix.substr(1);
+    const bool is_plain = rest.empty() || rest == "B" || rest == "b" || rest == "iB";
+    if (power == std::string_view::npos || !is_plain) return std::nullopt;
+    shift = static_cast<unsigned>(10 * (power + 1));
+  }
+  const auto count = parse_integer(number);
+  if (!count || *count < 0 || *count > (std::numeric_limits<std::int64_t>::max() >> shift))
+    return std::nullopt;
+  return static_cast<std::uint64_t>(*count) << shift;
 }
 
 std::optional<NodeCounts> parse_nodes(std::string_view text) {

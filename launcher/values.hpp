@@ -1,11 +1,12 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "base/rank_set.hpp"
 #include "launcher/options.hpp"
 
 #include <cstdint>
 #include <optional>
-#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,9 @@ constexpr Duration kMaxTime = std::chrono::hours(24 * 365);
 
 /// The most nodes that a job can be asked to have.
 constexpr std::uint32_t kMaxNodes = 20000;
+
+/// The highest rank that any job can have.
+constexpr std::uint32_t kMaxRank = kMaxNodes * (kMaxLocalRank + 1) - 1;
 
 /// What `--lease` may be: shorter ones would be missed by a busy machine, longer ones hold up every
 /// restart of a server.
@@ -47,8 +51,14 @@ constexpr Duration kMaxLease = std::chrono::hours(1);
 /// none.
 [[nodiscard]] std::optional<StreamMap> parse_stream_map(std::string_view text);
 
-/// Local ranks with commas between them: `0,3,12`.
-[[nodiscard]] std::optional<std::set<LocalRank>> parse_ranks(std::string_view text);
+/// Ranks, or ranges of them, with commas between: `0,3-5,12`; none above `highest`.
+[[nodiscard]] std::optional<RankSet> parse_ranks(std::string_view text, std::uint32_t highest);
+
+/// Texts with commas between them, `,,` being a comma of a text; none is empty.
+[[nodiscard]] std::optional<std::vector<std::string>> parse_texts(std::string_view text);
+
+/// Bytes, or so many K, M, G or T (also KB, KiB ...), powers of 1024.
+[[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);
 
 /// How many nodes a job may have: the multiples of `step` from `min` to `max`.
 struct NodeCounts {

@@ -87,6 +87,10 @@ WorkerFailure assess(Observed observed) {
   if (!observed.out_of_memory.empty()) {
     failure.cause = Cause::OutOfMemory;
     failure.detail = observed.out_of_memory;
+    failure.hint = out_of_memory_hint();
+  } else if (!observed.expired_timer.empty()) {
+    failure.cause = Cause::WorkerError;
+    failure.detail = observed.expired_timer;
   } else if (observed.status.signal != 0 && !is_own_fault(observed.status.signal)) {
     failure.cause = Cause::OutsideSignal;
     failure.detail = "the signal came from outside the job";
@@ -96,6 +100,11 @@ WorkerFailure assess(Observed observed) {
   } else {
     failure.cause = Cause::WorkerError;
   }
+  if (failure.cause == Cause::WorkerError || failure.cause == Cause::PeerLoss) {
+    failure.hint =
+        hint_for(observed.status, observed.recorded, observed.stderr_lines, observed.shared_memory);
+  }
+  failure.ended_at = observed.ended_at;
   failure.stderr_lines = std::move(observed.stderr_lines);
   failure.log_file = std::move(observed.log_file);
   return failure;
@@ -108,11 +117,12 @@ std::string python_traceback(const std::vector<std::string>& lines) {
   });
   if (head == lines.rend()) return {};
   const auto first = head.base() - 1;
-  // What stands before the head on its line (a rank's prefix, say) stands before the rest as well.
-  const auto indent = first->find(kHead);
+  // What stands before the head on its line may stand before the rest as well (a rank's prefix), or
+  // not ("Original Traceback" of a data loader).
+  const auto prefix = first->substr(0, first->find(kHead));
   std::string text(kHead);
   for (auto line = first + 1; line != lines.end(); ++line) {
-    const std::string body = line->size() >= indent ? line->substr(indent) : std::string();
+    const auto body = line->starts_with(prefix) ? line->substr(prefix.size()) : *line;
     text += "\n" + body;
     if (!body.empty() && body.front() != ' ') break;  // `ValueError: ...` ends it.
   }

@@ -26,10 +26,14 @@ std::vector<WorkerGroup::Action> WorkerGroup::step(TimePoint now, const Event& e
 std::optional<TimePoint> WorkerGroup::next_deadline() const {
   if (const auto* knocking = std::get_if<Knocking>(&phase_)) return knocking->ends;
   if (const auto* draining = std::get_if<Draining>(&phase_)) return draining->ends;
-  if (const auto* stopping = std::get_if<Stopping>(&phase_)) return stopping->kill_at;
+  if (const auto* stopping = std::get_if<Stopping>(&phase_))
+    return std::min(stopping->tree_at.value_or(stopping->kill_at), stopping->kill_at);
+  if (const auto* clearing = std::get_if<Clearing>(&phase_)) return clearing->kill_at;
   if (const auto* killing = std::get_if<Killing>(&phase_))
     return std::min(killing->sweep_at, killing->stuck_at);
-  return std::nullopt;
+  if (!std::holds_alternative<Running>(phase_)) return std::nullopt;
+  if (!leftovers_) return skew_ends_;
+  return std::min(leftovers_->due, skew_ends_.value_or(leftovers_->due));
 }
 
 void WorkerGroup::on(TimePoint, const Assigned& assigned) {
@@ -41,6 +45,8 @@ void WorkerGroup::on(TimePoint, const Assigned& assigned) {
   beacons_.assign(settings_.workers, {});
   victims_.clear();
   prepared_ = false;
+  leftovers_.reset();
+  skew_ends_.reset();
   const bool hosts = assignment_.node_rank == NodeRank{0} && !assignment_.store_on_server;
   if (hosts) {
     phase_ = Hosting{};
@@ -125,10 +131,15 @@ void WorkerGroup::on(TimePoint now, const Exited& exited) {
   if (prepared_) say_who_still_saves();
 
   if (stopping != nullptr && !any_alive()) {
-    kill(now);
+    clear(now);
+  } else if (stopping != nullptr) {
+    actions_.emplace_back(SignalTree{SIGTERM, false});
   } else if (std::holds_alternative<Running>(phase_) && all_succeeded()) {
-    phase_ = Draining{now + kDrainPatience};
+    phase_ = Draining{now + settings_.drain};
     send(Succeeded{assignment_.round});
+  } else if (workers_[exited.index] == Worker::Succeeded) {
+    leftovers_ = Leftovers{now + settings_.drain, SIGTERM};
+    if (settings_.success_skew && !skew_ends_) skew_ends_ = now + *settings_.success_skew;
   }
 }
 
@@ -147,7 +158,7 @@ void WorkerGroup::on(TimePoint now, const StopOrdered& ordered) {
   if (round != assignment_.round) return;
   send(Stopped{round});
   if (std::holds_alternative<Draining>(phase_)) {
-    kill(now);
+    clear(now);
   } else if (is_starting() || std::holds_alternative<Running>(phase_)) {
     stop(now, ordered.stop.signal);
   }
@@ -209,16 +220,28 @@ void WorkerGroup::on(TimePoint, const SignalPassed& passed) {
   }
 }
 
+void WorkerGroup::on(TimePoint now, const LauncherSignalled&) {
+  if (!launcher_signalled_at_) launcher_signalled_at_ = now;
+  if (auto* stopping = std::get_if<Stopping>(&phase_)) {
+    stopping->kill_at = kill_at(stopping->kill_at);
+  } else if (auto* clearing = std::get_if<Clearing>(&phase_)) {
+    clearing->kill_at = kill_at(clearing->kill_at);
+  } else if (auto* killing = std::get_if<Killing>(&phase_)) {
+    killing->stuck_at = give_up_at(killing->stuck_at);
+  }
+}
+
 void WorkerGroup::on(TimePoint now, const Hurried&) {
   hurried_ = true;  // The Stop that the user waits for may be on its way still.
-  if (std::holds_alternative<Stopping>(phase_) || std::holds_alternative<Draining>(phase_))
+  if (std::holds_alternative<Stopping>(phase_) || std::holds_alternative<Clearing>(phase_) ||
+      std::holds_alternative<Draining>(phase_))
     kill(now);
 }
 
 void WorkerGroup::on(TimePoint, const TreeEmptied&) {
-  const bool ending = std::holds_alternative<Draining>(phase_) ||
-                      std::holds_alternative<Stopping>(phase_) ||
-                      std::holds_alternative<Killing>(phase_);
+  const bool ending =
+      std::holds_alternative<Draining>(phase_) || std::holds_alternative<Stopping>(phase_) ||
+      std::holds_alternative<Clearing>(phase_) || std::holds_alternative<Killing>(phase_);
   if (ending && !any_alive()) end_round();
 }
 
@@ -226,9 +249,19 @@ void WorkerGroup::on(TimePoint now, const Ticked&) {
   if (const auto* knocking = std::get_if<Knocking>(&phase_)) {
     if (knocking->ends && now >= *knocking->ends) give_up_knocking(knocking->last);
   } else if (const auto* draining = std::get_if<Draining>(&phase_)) {
-    if (now >= draining->ends) kill(now);
-  } else if (const auto* stopping = std::get_if<Stopping>(&phase_)) {
-    if (now >= stopping->kill_at) kill(now);
+    if (now >= draining->ends) clear(now);
+  } else if (auto* stopping = std::get_if<Stopping>(&phase_)) {
+    if (now >= stopping->kill_at) {
+      kill(now);
+    } else if (stopping->tree_at && now >= *stopping->tree_at) {
+      stopping->tree_at.reset();
+      actions_.emplace_back(SignalTree{SIGTERM, true});
+    }
+  } else if (const auto* clearing = std::get_if<Clearing>(&phase_)) {
+    if (now >= clearing->kill_at) kill(now);
+  } else if (std::holds_alternative<Running>(phase_)) {
+    see_to_leftovers(now);
+    see_to_skew(now);
   } else if (auto* killing = std::get_if<Killing>(&phase_)) {
     if (now >= killing->stuck_at) {
       phase_ = StuckForGood{};
@@ -254,14 +287,70 @@ void WorkerGroup::stop(TimePoint now, int signal) {
   for (std::uint32_t index = 0; index < workers_.size(); ++index) {
     if (workers_[index] == Worker::Alive) actions_.emplace_back(Signal{index, signal});
   }
-  phase_ = Stopping{now + settings_.grace, signal};
-  if (hurried_ || !any_alive()) kill(now);
+  const auto ends = kill_at(now + settings_.grace);
+  phase_ = Stopping{ends - tree_patience(), ends, signal};
+  if (hurried_) {
+    kill(now);
+  } else if (!any_alive()) {
+    clear(now);
+  } else if (std::find(workers_.begin(), workers_.end(), Worker::Ended) != workers_.end()) {
+    actions_.emplace_back(SignalTree{SIGTERM, false});
+  }
+}
+
+/// All workers have ended: what is left of them is asked to, and has a while.
+void WorkerGroup::clear(TimePoint now) {
+  auto ends = kill_at(now + tree_patience());
+  if (const auto* stopping = std::get_if<Stopping>(&phase_))
+    ends = std::min(ends, stopping->kill_at);
+  phase_ = Clearing{ends};
+  actions_.emplace_back(SignalTree{SIGTERM, true});
 }
 
 void WorkerGroup::kill(TimePoint now, bool by_lease) {
   if (std::holds_alternative<Knocking>(phase_)) actions_.emplace_back(StopKnocking{});
-  phase_ = Killing{now + kSweepInterval, now + kKillPatience, by_lease};
+  phase_ = Killing{now + kSweepInterval, give_up_at(now + kKillPatience), by_lease};
   actions_.emplace_back(KillTree{});
+}
+
+/// A worker exited 0 while others run on: what it left behind has had its time.
+void WorkerGroup::see_to_leftovers(TimePoint now) {
+  if (!leftovers_ || now < leftovers_->due) return;
+  actions_.emplace_back(SignalTree{leftovers_->signal, false});
+  if (leftovers_->signal == SIGTERM) {
+    leftovers_ = Leftovers{now + tree_patience(), SIGKILL};
+  } else {
+    leftovers_.reset();
+  }
+}
+
+/// One worker exited 0 so long ago that the others wait for it in vain.
+void WorkerGroup::see_to_skew(TimePoint now) {
+  if (!skew_ends_ || now < *skew_ends_) return;
+  skew_ends_.reset();
+  const auto alive = std::find(workers_.begin(), workers_.end(), Worker::Alive);
+  const auto ended = std::find(workers_.begin(), workers_.end(), Worker::Succeeded);
+  if (alive == workers_.end() || ended == workers_.end()) return;
+  const auto rank_of = [this](auto worker) {
+    return assignment_.rank_offset.value + static_cast<std::uint32_t>(worker - workers_.begin());
+  };
+  WorkerFailure failure;
+  failure.detail = "it still runs, while rank " + std::to_string(rank_of(ended)) +
+                   " exited with 0 longer ago than --success-skew allows";
+  fail(std::move(failure), static_cast<std::uint32_t>(alive - workers_.begin()));
+}
+
+Duration WorkerGroup::tree_patience() const { return settings_.grace / kTreeShare; }
+
+/// `when`, or earlier, where whoever signalled the launcher will kill it.
+TimePoint WorkerGroup::kill_at(TimePoint when) const {
+  if (!settings_.last_deadlines || !launcher_signalled_at_) return when;
+  return std::min(when, *launcher_signalled_at_ + settings_.last_deadlines->kill);
+}
+
+TimePoint WorkerGroup::give_up_at(TimePoint when) const {
+  if (!settings_.last_deadlines || !launcher_signalled_at_) return when;
+  return std::min(when, *launcher_signalled_at_ + settings_.last_deadlines->give_up);
 }
 
 void WorkerGroup::end_round() {

@@ -24,11 +24,18 @@ namespace muster::agent {
 ///   Running  --a worker fails--> Running: says so and waits for the Stop
 ///   Running  --all exited 0--> Draining: what they left behind has a while to finish
 ///   Hosting, Knocking, Spawning, Running --Stop--> Stopping: each main process was asked once, and has the grace
-///   Stopping --all main processes ended, the grace is over, or the user is in a hurry--> Killing
-///   Draining --Stop, the patience is over, or the user is in a hurry--> Killing
+///   Stopping --all main processes ended--> Clearing: what they left behind was asked, and has a quarter of the grace
+///   Draining --Stop, or the patience is over--> Clearing
+///   Stopping, Clearing --their time is over--> Killing
+///   Draining, Stopping, Clearing --the user is in a hurry--> Killing
 ///   any but Idle --the lease ended--> Killing
-///   Draining, Stopping, Killing --the tree is empty--> Idle: the round is over
+///   Draining, Stopping, Clearing, Killing --the tree is empty--> Idle: the round is over
 ///   Killing  --10 s--> Stuck, for good
+///
+/// A signal goes to main processes only: loaders and loggers serve them while they save. What a worker started gets
+/// SIGTERM when the worker has ended, at the latest at three quarters of the grace; where the worker exited 0 while
+/// others run, after the patience for what it left behind. When the launcher itself was signalled, and a scheduler will
+/// kill it (`last_deadlines`), all is killed, and given up, early enough for the verdict to be told before that.
 ///
 /// Each Stop of the round is answered at once (Stopped): all that was seen by then is reported already.
 /// A worker that ends in Stopping as it was asked to (exit 0, or by the stop signal) is a victim; one
@@ -44,14 +51,26 @@ namespace muster::agent {
 // clang-format on
 class WorkerGroup {
  public:
+  /// From a signal to the launcher.
+  struct LastDeadlines {
+    Duration kill;     ///< Until all is killed.
+    Duration give_up;  ///< Until what survives that counts as stuck.
+  };
   struct Settings {
     std::uint32_t workers = 1;
     Duration grace = std::chrono::seconds(30);  ///< Between the stop signal and SIGKILL.
+    /// How long what a worker left behind may run on after its exit 0.
+    Duration drain = std::chrono::seconds(10);
+    /// Whoever signals the launcher kills it later; nullopt: nobody does.
+    std::optional<LastDeadlines> last_deadlines;
+    /// How long the others may run on once one worker of the node has exited 0; nullopt: for ever.
+    std::optional<Duration> success_skew;
     int preempt_signal = 0;  ///< What asks the workers to save; 0: only their beacon does.
   };
 
-  /// How long what the workers left behind may run on after they all exited 0.
-  static constexpr Duration kDrainPatience = std::chrono::seconds(10);
+  /// How much of the grace what the workers started has from its SIGTERM to SIGKILL: one of so many
+  /// parts.
+  static constexpr int kTreeShare = 4;
   /// In Killing the tree is swept again this often, for what was forked during the last sweep.
   static constexpr Duration kSweepInterval = std::chrono::milliseconds(20);
   /// A process that survives SIGKILL for so long is in the kernel's hands.
@@ -111,13 +130,14 @@ class WorkerGroup {
   struct SignalPassed {
     int signal;
   };  ///< For every worker's main process, the job goes on.
+  struct LauncherSignalled {};  ///< For the first time, by a signal that ends it.
   struct Hurried {};  ///< The user will wait no longer: the grace is over, now and for later Stops.
   struct TreeEmptied {};  ///< No process of the round is left.
   struct Ticked {};
   using Event =
       std::variant<Assigned, Hosted, NotHosted, KnockHeard, KnockFailed, MasterIsUp, Spawned,
                    NotSpawned, Exited, StopOrdered, PrepareOrdered, LeaseEnded, LeaseHalfOver,
-                   BeaconHeard, SignalPassed, Hurried, TreeEmptied, Ticked>;
+                   BeaconHeard, SignalPassed, LauncherSignalled, Hurried, TreeEmptied, Ticked>;
 
   struct HostStore {
     Assignment assignment;
@@ -134,6 +154,12 @@ class WorkerGroup {
     std::uint32_t index;
     int signal;
   };
+  /// To what the workers started, never to them: of those that have ended, or of all. SIGTERM goes
+  /// to each process once.
+  struct SignalTree {
+    int signal;
+    bool of_all;
+  };
   struct KillTree {};  ///< SIGKILL to all of it. TreeEmptied follows when it is gone.
   struct Send {
     Report report;
@@ -149,8 +175,8 @@ class WorkerGroup {
   struct TellWorkers {
     enum class Word { CheckpointNow, LeaseRunningOut } word;
   };
-  using Action = std::variant<HostStore, Knock, StopKnocking, Spawn, Signal, KillTree, Send,
-                              EndRound, GiveUp, TellWorkers>;
+  using Action = std::variant<HostStore, Knock, StopKnocking, Spawn, Signal, SignalTree, KillTree,
+                              Send, EndRound, GiveUp, TellWorkers>;
 
   explicit WorkerGroup(Settings settings) : settings_(settings) {}
 
@@ -174,8 +200,12 @@ class WorkerGroup {
     TimePoint ends;
   };
   struct Stopping {
+    std::optional<TimePoint> tree_at;  // nullopt: it was asked.
     TimePoint kill_at;
     int signal;
+  };
+  struct Clearing {
+    TimePoint kill_at;
   };
   struct Killing {
     TimePoint sweep_at;
@@ -184,7 +214,12 @@ class WorkerGroup {
   };
   struct StuckForGood {};
   using Phase = std::variant<Idle, Hosting, Knocking, Spawning, Running, Draining, Stopping,
-                             Killing, StuckForGood>;
+                             Clearing, Killing, StuckForGood>;
+  /// While others run: what is due for what a worker left behind that exited 0.
+  struct Leftovers {
+    TimePoint due;
+    int signal;
+  };
   enum class Worker { Absent, Alive, Succeeded, Ended };
   struct Beacon {
     bool tells_saves = false;
@@ -207,6 +242,7 @@ class WorkerGroup {
   void on(TimePoint now, const LeaseHalfOver& half);
   void on(TimePoint now, const BeaconHeard& heard);
   void on(TimePoint now, const SignalPassed& passed);
+  void on(TimePoint now, const LauncherSignalled& signalled);
   void on(TimePoint now, const Hurried& hurried);
   void on(TimePoint now, const TreeEmptied& emptied);
   void on(TimePoint now, const Ticked& ticked);
@@ -215,6 +251,12 @@ class WorkerGroup {
   void acknowledge();
   void spawn(std::uint32_t index);
   void stop(TimePoint now, int signal);
+  void clear(TimePoint now);
+  void see_to_leftovers(TimePoint now);
+  void see_to_skew(TimePoint now);
+  [[nodiscard]] Duration tree_patience() const;
+  [[nodiscard]] TimePoint kill_at(TimePoint when) const;
+  [[nodiscard]] TimePoint give_up_at(TimePoint when) const;
   void kill(TimePoint now, bool by_lease = false);
   void end_round();
   void give_up_knocking(const std::string& last);
@@ -234,6 +276,9 @@ class WorkerGroup {
   std::vector<Beacon> beacons_;
   std::vector<Victim> victims_;
   bool prepared_ = false;  // The workers of the round were told to save.
+  std::optional<Leftovers> leftovers_;
+  std::optional<TimePoint> skew_ends_;
+  std::optional<TimePoint> launcher_signalled_at_;
   bool hurried_ = false;
   std::vector<Action> actions_;  // Of the step under way.
 };

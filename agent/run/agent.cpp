@@ -1,10 +1,11 @@
 #include "agent/run/agent.hpp"
 
+#include "agent/run/error_file.hpp"
 #include "base/assert.hpp"
+#include "base/failure_text.hpp"
 #include "base/posix/boot_clock.hpp"
 #include "base/posix/interfaces.hpp"
 #include "base/posix/process_tree.hpp"
-#include "base/posix/stream.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -31,7 +32,10 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
       attendance_(attendance),
       logger_(logger),
       group_({.workers = static_cast<std::uint32_t>(settings_.workers.size()),
-              .grace = settings_.grace,
+              .grace = settings_.stopping.grace,
+              .drain = settings_.stopping.drain,
+              .last_deadlines = settings_.stopping.last_deadlines,
+              .success_skew = settings_.stopping.success_skew,
               .preempt_signal = settings_.preempt.signal}),
       store_(loop,
              {.port = {.at = settings_.store,
@@ -51,19 +55,15 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
       keeper_wait_(loop),
       timer_(loop),
       beacon_timer_(loop),
-      out_(loop, 1, "stdout", logger),
-      err_(loop, 2, "stderr", logger),
-      err_is_terminal_(posix::is_terminal(2)) {
+      output_(loop, std::move(settings_.output), logger),
+      input_(loop, settings_.input, logger) {
   workers_.resize(settings_.workers.size());
-  // A log line that waits for whoever should read stderr would hold up the loop.
-  write_log_through(logger_, [this](std::string line) { log_through_console(std::move(line)); });
 }
-
-Agent::~Agent() { write_log_through(logger_, {}); }
 
 Result<Outcome> Agent::run() {
   auto store = store_.reserve();
   if (!store) return pass(store.error());
+  if (auto opened = open_file_timer(); !opened) return pass(opened.error());
   Hello hello;  // What else belongs to it is the attendance's to know.
   hello.slots = static_cast<std::uint32_t>(settings_.workers.size());
   hello.role = settings_.environment.role;
@@ -81,7 +81,7 @@ Result<Outcome> Agent::run() {
   if (!signals) return pass(signals.error());
   signals_ = std::move(*signals);
   for (const auto& [descriptor, fd] : {std::pair{&signal_wait_, signals_->descriptor()},
-                                       std::pair{&keeper_wait_, keeper_.pidfd.get()}}) {
+                                       std::pair{&keeper_wait_, keeper_.watch.get()}}) {
     auto copy = posix::duplicate(fd);
     if (!copy) return pass(copy.error());
     descriptor->assign(copy->release());
@@ -96,14 +96,19 @@ Result<Outcome> Agent::run() {
                                .signals = keeper_.user_signals},
         [this](const std::string& reason) { notice(reason); }, logger_);
   }
-  attendance_.attend(
-      {.on_order = [this](const Order& order) { obey(order); },
-       .on_fence = [this](const std::string& reason) { on_fence(reason); },
-       .on_half_lease = [this] { feed(WorkerGroup::LeaseHalfOver{}); },
-       .on_giving_up =
-           [this](int exit_code, const std::string& message) {
-             leave({.verdict = std::nullopt, .exit_code = exit_code, .message = message});
-           }});
+  if (settings_.stopping.dies_with_parent) {
+    parent_.emplace(loop_, keeper_.parent, [this] { on_parents_end(); });
+  }
+  attendance_.attend({.on_order = [this](const Order& order) { obey(order); },
+                      .on_fence = [this](const std::string& reason) { on_fence(reason); },
+                      .on_half_lease = [this] { feed(WorkerGroup::LeaseHalfOver{}); },
+                      .on_giving_up =
+                          [this](int exit_code, const std::string& message) {
+                            leave({.verdict = std::nullopt,
+                                   .exit_code = exit_code,
+                                   .message = message,
+                                   .recorded = {}});
+                          }});
   attendance_.report(std::move(hello));
   loop_.run();
 
@@ -112,8 +117,7 @@ Result<Outcome> Agent::run() {
   if (preempt_) preempt_->pause();
   end_tree();
   const auto patience = fault_ ? kFaultPatience : kFlushPatience;
-  out_.flush(patience);
-  err_.flush(patience);
+  output_.flush(patience);
   if (fault_) return pass(*fault_);
   MUSTER_ASSERT(outcome_.has_value());
   return std::move(*outcome_);
@@ -176,25 +180,24 @@ void Agent::act(const WorkerGroup::HostStore& host) {
 }
 
 void Agent::act(const WorkerGroup::Send& send) {
-  if (const auto* failed = std::get_if<Failed>(&send.report)) {
-    const auto& failure = failed->failure;
-    logger_.warn("worker failed rank={} {}{}{}", failure.rank.value,
-                 failure.status                     ? describe(*failure.status)
-                 : failure.cause == Cause::LostNode ? "was killed"
-                                                    : "could not be started",
+  auto report = send.report;
+  if (auto* failed = std::get_if<Failed>(&report)) {
+    auto& failure = failed->failure;
+    if (!failure.status) failure.pid = pid_of(failure);
+    logger_.warn("worker failed rank={} {}{}{}", failure.rank.value, how_it_failed(failure),
                  failure.detail.empty() ? "" : ": ", printable(failure.detail));
   }
-  if (const auto* unreachable = std::get_if<Unreachable>(&send.report))
+  if (const auto* unreachable = std::get_if<Unreachable>(&report))
     logger_.warn("the store of the master can't be reached: {}", unreachable->detail);
-  if (const auto* saving = std::get_if<Saving>(&send.report))
+  if (const auto* saving = std::get_if<Saving>(&report))
     logger_.info("saving before this round ends workers={}", saving->left);
-  if (std::holds_alternative<Succeeded>(send.report) && posix::has_children()) {
+  if (std::holds_alternative<Succeeded>(report) && posix::has_children()) {
     announce_drain();
   }
   // What the workers had reached by then.
-  if (std::holds_alternative<Failed>(send.report) || std::holds_alternative<Stopped>(send.report))
+  if (std::holds_alternative<Failed>(report) || std::holds_alternative<Stopped>(report))
     look_at_beacons();
-  attendance_.report(send.report);
+  attendance_.report(std::move(report));
 }
 
 void Agent::act(const WorkerGroup::EndRound& end) {
@@ -203,10 +206,13 @@ void Agent::act(const WorkerGroup::EndRound& end) {
     worker->streams.finish();
     worker.reset();
   }
+  output_.end_round();
   knocker_.reset();
+  cgroup_.reset();
   beacon_timer_.cancel();
   beacons_.end_round();
   reported_progress_.clear();
+  if (file_timer_) file_timer_->clear();
   is_empty_ = true;
   // Workers of other nodes may not even have begun to meet there.
   const bool others_meet = assignment_.nodes > 1 && !is_over_;
@@ -279,6 +285,7 @@ void Agent::obey(const Assignment& assignment) {
   }
   if (!oom_) oom_.emplace();
   oom_->begin_round();
+  error_files_.clear();
   interface_ = interface_for(assignment);
   feed(WorkerGroup::Assigned{assignment});
 }
@@ -286,7 +293,7 @@ void Agent::obey(const Assignment& assignment) {
 void Agent::obey(const Stop& stop) {
   logger_.info("stopping round={} reason=\"{}\" signal={} grace={}s", stop.round.number,
                printable(stop.reason), signal_name(stop.signal),
-               std::chrono::duration<double>(settings_.grace).count());
+               std::chrono::duration<double>(settings_.stopping.grace).count());
   is_over_ = true;
   if (stop.round == assignment_.round) tell_round_is_over();
   feed(WorkerGroup::StopOrdered{stop});
@@ -306,7 +313,14 @@ void Agent::obey(const Prepare& prepare) {
 void Agent::obey(const MasterUp& up) { feed(WorkerGroup::MasterIsUp{up.round}); }
 
 void Agent::obey(const Verdict& verdict) {
-  leave({.verdict = verdict, .exit_code = verdict.exit_code, .message = {}});
+  Outcome outcome{
+      .verdict = verdict, .exit_code = verdict.exit_code, .message = {}, .recorded = {}};
+  if (const auto& cause = verdict.cause; cause && cause->node_rank == assignment_.node_rank) {
+    const auto file = error_files_.find(cause->pid);
+    if (file != error_files_.end())
+      outcome.recorded = posix::file_tail(file->second, kMaxErrorFile);
+  }
+  leave(std::move(outcome));
 }
 
 void Agent::leave(Outcome outcome) {
@@ -350,18 +364,6 @@ void Agent::watch_keeper() {
                                            "the keeper process was killed; the workers were ended"};
                             loop_.stop();  // The tree is ended next.
                           }));
-}
-
-void Agent::log_through_console(std::string line) {
-  if (err_.congested()) {
-    ++lost_lines_;
-    return;
-  }
-  if (const auto lost = std::exchange(lost_lines_, 0); lost > 0) {
-    err_.write("muster: " + std::to_string(lost) +
-               " lines of the log were lost: nobody read them\n");
-  }
-  err_.write(std::move(line));
 }
 
 }  // namespace muster::agent

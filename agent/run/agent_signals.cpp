@@ -14,9 +14,9 @@ namespace muster::agent {
 namespace asio = boost::asio;
 namespace {
 
-/// The signals by which a user ends a job; the others are for the workers.
-bool ends_the_job(int signal) {
-  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+/// Signals that end no process which does not ask for them.
+bool means_nothing(int signal) {
+  return signal == SIGCONT || signal == SIGURG || signal == SIGWINCH;
 }
 
 /// timeout(1) sends its signal to the launcher and, within a millisecond, to its group.
@@ -45,12 +45,13 @@ void Agent::on_signal(const posix::ReceivedSignal& signal) {
     reap();
     return;
   }
-  if (!ends_the_job(signal.number)) {
+  if (settings_.stopping.forwarded.contains(signal.number)) {
     logger_.info("passing {} from {} on to the workers", signal_name(signal.number),
                  sender_text(signal));
     feed(WorkerGroup::SignalPassed{signal.number});
     return;
   }
+  if (means_nothing(signal.number)) return;
   const auto now = posix::boot_now();
   if (signal.number == SIGTERM && settings_.preempt.sigterm_is_notice) {
     if (noticed_by_signal_ && now < *noticed_by_signal_ + kSameSignal) return;
@@ -58,6 +59,7 @@ void Agent::on_signal(const posix::ReceivedSignal& signal) {
       noticed_by_signal_ = now;
       notice(signal_name(signal.number) + " from " + sender_text(signal));
       last_signal_ = signal.number;
+      feed(WorkerGroup::LauncherSignalled{});
       attendance_.report(Leaving{signal.number, true});  // So that the next one is the second.
       return;
     }
@@ -78,7 +80,17 @@ void Agent::end_launcher(const posix::ReceivedSignal& signal) {
   logger_.warn("got {} from {}{}", signal_name(signal.number), sender_text(signal),
                last_signal_ == 0 || !has_workers ? "" : "; the workers are stopping already");
   last_signal_ = signal.number;
+  feed(WorkerGroup::LauncherSignalled{});
   attendance_.report(Leaving{signal.number, has_notice_ && signal.number == SIGTERM});
+}
+
+/// As if it had told us to end.
+void Agent::on_parents_end() {
+  logger_.warn("the process that started this launcher has ended (--die-with-parent) pid={}",
+               keeper_.parent);
+  last_signal_ = SIGTERM;
+  feed(WorkerGroup::LauncherSignalled{});
+  attendance_.report(Leaving{SIGTERM, false});
 }
 
 /// This machine will be taken away. The rendezvous has the whole job save, and lets this node go.

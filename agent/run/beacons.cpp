@@ -15,13 +15,17 @@ Beacons::Beacons(BeaconSettings settings, std::size_t workers, const posix::Shar
   given_up_ = settings_.roots.empty();
 }
 
+std::string Beacons::folder() {
+  if (given_up_ && !folder_) return {};
+  return make_folder() ? folder_->path() : std::string();
+}
+
 std::string Beacons::prepare(std::uint32_t index) {
   if (given_up_) return {};
-  if (!folder_) {
-    if (const auto made = make_folder(); !made) {
+  if (python_folder_.empty()) {
+    if (const auto made = make_python_folder(); !made) {
       given_up_ = true;
       python_folder_.clear();
-      folder_.reset();
       logger_.warn("workers have no beacons: {}", printable(made.error().message));
       return {};
     }
@@ -38,10 +42,16 @@ std::string Beacons::prepare(std::uint32_t index) {
 }
 
 Result<void> Beacons::make_folder() {
-  constexpr unsigned kMode = 0700;
+  if (folder_) return {};
   auto folder = PrivateFolder::create(settings_.roots, note_);
   if (!folder) return pass(folder.error());
   folder_.emplace(std::move(*folder));
+  return {};
+}
+
+Result<void> Beacons::make_python_folder() {
+  constexpr unsigned kMode = 0700;
+  if (auto made = make_folder(); !made) return made;
   python_folder_ = folder_->path() + "/python";
   for (const auto& made : {python_folder_, python_folder_ + "/muster"}) {
     if (auto done = posix::make_folder(made, kMode); !done) return done;

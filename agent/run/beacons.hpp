@@ -30,6 +30,10 @@ class Beacons {
   Beacons(BeaconSettings settings, std::size_t workers, const posix::SharedNote& note,
           Logger& logger);
 
+  /// The private folder, made when it is first asked for: the agent's other small files have names
+  /// of their own there. Empty: it can't be had.
+  [[nodiscard]] std::string folder();
+
   /// A worker's page for a new round: its path. Empty: it has none.
   [[nodiscard]] std::string prepare(std::uint32_t index);
   /// The folder in which its Python finds the module, and the hook; empty: there is none.
@@ -47,6 +51,7 @@ class Beacons {
 
  private:
   Result<void> make_folder();
+  Result<void> make_python_folder();
 
   BeaconSettings settings_;
   const posix::SharedNote& note_;

@@ -2,14 +2,14 @@
 
 #include "base/posix/stream.hpp"
 
-#include <algorithm>
+#include <array>
 #include <utility>
 
 namespace muster::agent {
 namespace asio = boost::asio;
 
-Capture::Capture(asio::io_context& loop, posix::Fd reader, CaptureSinks sinks, Logger& logger)
-    : logger_(logger), sinks_(std::move(sinks)), in_(loop) {
+Capture::Capture(asio::io_context& loop, posix::Fd reader, CaptureSinks sinks)
+    : sinks_(std::move(sinks)), in_(loop), timer_(loop) {
   posix::set_non_blocking(reader.get());
   in_.assign(reader.release());
   wait();
@@ -50,54 +50,53 @@ void Capture::drain() {
 
 void Capture::finish() {
   drain();
-  if (!open_line_.empty()) show_lines("\n");
+  cutter_.finish([this](const Line& line) { take_line(line); });
+  flush_lines();
 }
 
 void Capture::take(std::string_view bytes) {
   if (sinks_.keep_tail) tail_.add(bytes);
-  if (sinks_.file) {
-    if (const int error = posix::write_file(sinks_.file.get(), bytes); error != 0) {
-      logger_.warn("log lost: {} can't be written any more ({}); the worker goes on",
-                   sinks_.file_name, posix::errno_text(error));
-      sinks_.file.reset();
-    }
-  }
-  if (sinks_.console == nullptr) return;
-  if (sinks_.prefix) {
-    show_lines(bytes);
-  } else {
-    sinks_.console->write(std::string(bytes));
+  if (sinks_.file) sinks_.file->write(bytes);
+  if (sinks_.lines) {
+    cutter_.add(bytes, [this](const Line& line) { take_line(line); });
+    flush_lines();
+    arm_timer();
+  } else if (sinks_.console != nullptr) {
+    sinks_.console->write(bytes);
   }
 }
 
-/// Shows the lines that these bytes complete, in one write.
-void Capture::show_lines(std::string_view bytes) {
-  std::string shown;
-  shown.reserve(bytes.size() + bytes.size() / 4);
-  while (!bytes.empty()) {
-    const auto end = bytes.find('\n');
-    const auto piece = bytes.substr(0, end);
-    if (end != std::string_view::npos && open_line_.empty() && piece.size() <= kLineLimit) {
-      append_line(shown, piece);
-    } else {
-      open_line_.append(piece);
-      while (open_line_.size() > kLineLimit) {
-        append_line(shown, std::string_view(open_line_).substr(0, kLineLimit));
-        open_line_.erase(0, kLineLimit);
-      }
-      if (end == std::string_view::npos) break;
-      append_line(shown, open_line_);
-      open_line_.clear();
-    }
-    bytes.remove_prefix(end + 1);
-  }
-  sinks_.console->write(std::move(shown));
+void Capture::take_line(const Line& line) {
+  ++ended_lines_;
+  sinks_.lines->take(line);
+  if (sinks_.copies) sinks_.copies->take(line);
 }
 
-void Capture::append_line(std::string& shown, std::string_view line) const {
-  shown += *sinks_.prefix;
-  shown += line;
-  shown += '\n';
+void Capture::flush_lines() {
+  if (sinks_.lines) sinks_.lines->flush();
+  if (sinks_.copies) sinks_.copies->flush();
+}
+
+void Capture::arm_timer() {
+  const auto line = cutter_.unfinished();
+  if (timer_is_armed_ || !line || !sinks_.lines->shows_unfinished(*line)) return;
+  timer_is_armed_ = true;
+  timer_.expires_after(kShowAfter);
+  timer_.async_wait(
+      life_.guard([this, begun = ended_lines_](const boost::system::error_code& error) {
+        timer_is_armed_ = false;
+        if (!error) on_timer(begun);
+      }));
+}
+
+/// Shows the unfinished line, unless it is a younger one, or its end is there and waits for us.
+void Capture::on_timer(std::uint64_t ended_lines) {
+  const bool is_held_up = sinks_.console->congested() || read_once();
+  const auto line = cutter_.unfinished();
+  if (is_held_up || ended_lines != ended_lines_ || !line) return arm_timer();
+  sinks_.lines->take(*line);
+  sinks_.lines->flush();
+  cutter_.mark_shown();
 }
 
 }  // namespace muster::agent

@@ -1,37 +1,41 @@
 #pragma once
 
+#include "agent/core/line_cutter.hpp"
 #include "agent/core/line_tail.hpp"
 #include "agent/run/console.hpp"
 #include "agent/run/life.hpp"
+#include "agent/run/line_sink.hpp"
+#include "agent/run/log_file.hpp"
 #include "base/posix/fd.hpp"
 
-#include <array>
+#include <cstdint>
+#include <memory>
 #include <optional>
-#include <string>
+#include <string_view>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 namespace muster::agent {
 
 /// Where one stream of one worker goes when it passes through the agent.
 struct CaptureSinks {
-  Console* console = nullptr;  ///< nullptr: not shown.
-  std::optional<std::string>
-      prefix;      ///< Before each line on the console; nullopt: the bytes as they come, at once.
-  posix::Fd file;  ///< Gets the bytes as they are; none: no file.
-  std::string file_name;
-  bool keep_tail = false;  ///< Remember the last lines.
+  Console* console = nullptr;        ///< nullptr: not shown.
+  std::unique_ptr<LineSink> lines;   ///< Onto the console; none: the bytes as they come, at once.
+  std::unique_ptr<LineSink> copies;  ///< Of lines that are shown; may be none.
+  std::optional<LogFile> file;       ///< Gets the bytes as they are.
+  bool keep_tail = false;            ///< Remember the last lines.
 };
 
-/// Reads one stream of one worker from a pipe and carries it on. With a
-/// prefix only whole lines are shown, so that lines of different workers never mix; a line of more
-/// than kLineLimit bytes is shown in pieces. Loop thread only.
+/// Reads one stream of one worker from a pipe and carries it on. An unfinished line of which no
+/// more comes is shown as its sink wants it, once it is kShowAfter old, and before twice that. Loop
+/// thread only.
 class Capture {
  public:
-  static constexpr std::size_t kLineLimit = 64 * 1024;
+  static constexpr Duration kShowAfter = std::chrono::milliseconds(50);
 
-  Capture(boost::asio::io_context& loop, posix::Fd reader, CaptureSinks sinks, Logger& logger);
+  Capture(boost::asio::io_context& loop, posix::Fd reader, CaptureSinks sinks);
 
   /// Takes what the pipe holds now, without waiting for more: a grandchild may keep it open for
   /// ever.
@@ -44,15 +48,19 @@ class Capture {
   void wait();
   bool read_once();
   void take(std::string_view bytes);
-  void show_lines(std::string_view bytes);
-  void append_line(std::string& shown, std::string_view line) const;
+  void take_line(const Line& line);
+  void flush_lines();
+  void on_timer(std::uint64_t ended_lines);
+  void arm_timer();
 
-  Logger& logger_;
   CaptureSinks sinks_;
   LineTail tail_;
-  std::string open_line_;
+  LineCutter cutter_;
   bool ended_ = false;
+  bool timer_is_armed_ = false;
+  std::uint64_t ended_lines_ = 0;
   boost::asio::posix::stream_descriptor in_;
+  boost::asio::steady_timer timer_;
   Life life_;
 };
 

@@ -14,29 +14,44 @@ Console::Console(asio::io_context& loop, int fd, std::string name, Logger& logge
   if (copy) out_ = std::move(*copy);
 }
 
-void Console::write(std::string bytes) {
-  if (lost_ || bytes.empty()) return;
-  queued_ += bytes.size();
-  queue_.push_back(std::move(bytes));
-  if (!waiting_for_room_ && !write_some()) wait_until_writable();
+void Console::write(std::string_view bytes) {
+  if (bytes.empty()) return;
+  std::string end;
+  open_line_.end(end);
+  write_lines(end);
+  write_lines(bytes);
 }
 
-/// Writes while the kernel takes it without blocking. False: something is left.
+void Console::write_lines(std::string_view bytes) {
+  if (queue_.empty()) bytes.remove_prefix(write_now(bytes));
+  if (lost_ || bytes.empty()) return;
+  queued_ += bytes.size();
+  queue_.emplace_back(bytes);
+  if (!waiting_for_room_) wait_until_writable();
+}
+
+/// Writes while the kernel takes it without blocking; returns how much it took.
+std::size_t Console::write_now(std::string_view bytes) {
+  std::size_t taken = 0;
+  while (!lost_ && taken < bytes.size()) {
+    const auto result = how_.write(out_.get(), bytes.substr(taken));
+    if (result.error != 0) drop(posix::errno_text(result.error));
+    if (result.written == 0) break;
+    taken += result.written;
+  }
+  return taken;
+}
+
+/// Writes what is queued. False: something is left.
 bool Console::write_some() {
   while (!queue_.empty()) {
-    const std::string_view front = std::string_view(queue_.front()).substr(front_written_);
-    const auto result = how_.write(out_.get(), front);
-    if (result.error != 0) {
-      drop(posix::errno_text(result.error));
-      return true;
-    }
-    if (result.written == 0) return false;
-    queued_ -= result.written;
-    front_written_ += result.written;
-    if (front_written_ == queue_.front().size()) {
-      queue_.pop_front();
-      front_written_ = 0;
-    }
+    const auto taken = write_now(std::string_view(queue_.front()).substr(front_written_));
+    if (lost_) return true;
+    queued_ -= taken;
+    front_written_ += taken;
+    if (front_written_ < queue_.front().size()) return false;
+    queue_.pop_front();
+    front_written_ = 0;
   }
   return true;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/core/open_line.hpp"
 #include "agent/run/life.hpp"
 #include "base/ids.hpp"
 #include "base/log/log.hpp"
@@ -11,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -32,7 +34,11 @@ class Console {
   /// Writes to a duplicate of `fd`. `name` is for the warning: "stdout".
   Console(boost::asio::io_context& loop, int fd, std::string name, Logger& logger);
 
-  void write(std::string bytes);
+  /// Bytes as they are; a line that a stream has not ended is ended first.
+  void write(std::string_view bytes);
+  /// What open_line() made of lines.
+  void write_lines(std::string_view bytes);
+  [[nodiscard]] OpenLine& open_line() { return open_line_; }
   [[nodiscard]] bool congested() const { return queued_ > kQueueLimit; }
   /// Called once, when the console is no longer congested.
   void when_clear(std::function<void()> then) { waiting_.push_back(std::move(then)); }
@@ -40,6 +46,7 @@ class Console {
   void flush(Duration patience);
 
  private:
+  std::size_t write_now(std::string_view bytes);
   bool write_some();
   void wait_until_writable();
   void drop(const std::string& why);
@@ -55,6 +62,7 @@ class Console {
   std::size_t queued_ = 0;
   bool waiting_for_room_ = false;
   bool lost_ = false;
+  OpenLine open_line_;
   std::vector<std::function<void()>> waiting_;
   Life life_;
 };

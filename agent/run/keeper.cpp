@@ -5,9 +5,10 @@
 #include "agent/run/private_folder.hpp"
 #include "base/exit_status.hpp"
 #include "base/posix/fork.hpp"
-#include "base/posix/process.hpp"
+#include "base/posix/process_handle.hpp"
 #include "base/posix/process_tree.hpp"
 #include "base/posix/stream.hpp"
+#include "base/posix/workers_cgroup.hpp"
 #include "base/text.hpp"
 #include "rendezvous/client/farewell.hpp"
 
@@ -85,7 +86,9 @@ int keep(int agent, posix::SignalSource signals, const Shared& shared, posix::Bo
   // their orphans, which fall to us as well, would be taken for ours.
   const bool in_order = ended.signal == 0;
   posix::Swept swept;
+  if (!in_order) posix::end_workers_cgroups_of(agent);
   if (!in_order || spared.empty()) swept = posix::end_descendants(kSweepPatience, spared);
+  if (!in_order) posix::end_workers_cgroups_of(agent);  // They are empty now.
   // Ranks are free only when nothing of us can act in them; else the lease decides.
   if (swept.is_empty) say_farewell(shared.farewell, ended);
   remove_private_folder(shared.private_folder);
@@ -96,18 +99,45 @@ int keep(int agent, posix::SignalSource signals, const Shared& shared, posix::Bo
   return is_crash(ended.signal) ? kOwnError : kLostNode;
 }
 
+/// All but those that can't be caught, those by which a process reports a fault of its own, those
+/// of job control, and what we hear of our children.
+bool is_for_the_user(int signal) {
+  switch (signal) {
+    case SIGKILL:
+    case SIGSTOP:
+    case SIGCHLD:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+    case SIGPIPE:
+    case SIGXFSZ:
+    case SIGABRT:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGSEGV:
+    case SIGSYS:
+    case SIGTRAP:
+      return false;
+    default:
+      return signal < __SIGRTMIN || signal >= SIGRTMIN;  // Between them are those of libc.
+  }
+}
+
 }  // namespace
 
 std::vector<int> user_signals(const posix::SignalSettings& inherited) {
   std::vector<int> signals;
-  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2}) {
-    if (!inherited.ignored.contains(number)) signals.push_back(number);
+  for (int number = 1; number <= SIGRTMAX; ++number) {
+    if (is_for_the_user(number) && !inherited.ignored.contains(number)) signals.push_back(number);
   }
   return signals;
 }
 
 int run_kept(const std::function<int(const KeeperLink&)>& agent) {
   posix::ensure_standard_descriptors();
+  posix::close_others_on_exec();
+  const int parent = posix::parent_pid();
   auto user = posix::current_signal_settings();
   const auto bystanders = posix::present_children();
   posix::adopt_orphans();
@@ -124,7 +154,7 @@ int run_kept(const std::function<int(const KeeperLink&)>& agent) {
   auto note = posix::SharedNote::create();
   auto folder = posix::SharedNote::create();
   auto timer = posix::BootTimer::create();
-  auto self = posix::open_pidfd(posix::own_pid());
+  auto self = posix::DeathWatch::of_this_process();
   for (const auto* error : {signals ? nullptr : &signals.error(), page ? nullptr : &page.error(),
                             note ? nullptr : &note.error(), folder ? nullptr : &folder.error(),
                             timer ? nullptr : &timer.error(), self ? nullptr : &self.error()}) {
@@ -143,8 +173,9 @@ int run_kept(const std::function<int(const KeeperLink&)>& agent) {
     // passes it on once.
     posix::lead_process_group();
     posix::adopt_orphans();
-    const KeeperLink link{std::move(*self), std::move(*page), std::move(user), std::move(*note),
-                          std::move(*folder)};
+    self->held.reset();
+    const KeeperLink link{std::move(self->watch), std::move(*page),   std::move(user),
+                          std::move(*note),       std::move(*folder), parent};
     const int code = agent(link);
     // Nothing is left to be kept from running, but what ends with the process itself: a sanitizer
     // looks for leaks from a process below this one, and would wait for ever for one that is

@@ -11,15 +11,16 @@ namespace muster::agent {
 
 /// What the agent knows of its keeper.
 struct KeeperLink {
-  posix::Fd pidfd;                     ///< Readable when the keeper is dead: then end the tree.
+  posix::Fd watch;                     ///< Readable when the keeper is dead: then end the tree.
   posix::LeasePage page;               ///< Shared with it: until when workers may run.
   posix::SignalSettings user_signals;  ///< As the user's shell gave them; for the workers.
   posix::SharedNote farewell;          ///< Shared with it: what it says for us (FarewellNote).
   posix::SharedNote private_folder;    ///< Shared with it: what it removes for us.
+  int parent = 0;                      ///< Of the keeper, when it began; 0: none that we can see.
 };
 
-/// The signals that the keeper forwards and the agent acts on: the user's wishes. One that was
-/// ignored when we were started stays ignored.
+/// The signals that the keeper forwards and the agent acts on: the user's wishes, which may be any
+/// that are no fault of our own. One that was ignored when we were started stays ignored.
 [[nodiscard]] std::vector<int> user_signals(const posix::SignalSettings& inherited);
 
 /// Splits the process in two (protocol.md 3): this one stays as the keeper, a child runs `agent` in

@@ -18,6 +18,8 @@ class LogFolder {
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
+  /// Makes the folder of one attempt and returns it.
+  [[nodiscard]] Result<std::string> attempt(std::uint32_t attempt) const;
   /// Makes the folder of one worker in one attempt and returns it.
   [[nodiscard]] Result<std::string> worker(std::uint32_t attempt,
                                            const std::string& local_rank) const;

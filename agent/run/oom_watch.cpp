@@ -1,10 +1,10 @@
 #include "agent/run/oom_watch.hpp"
 
+#include "agent/run/memory_cgroup.hpp"
 #include "base/posix/fork.hpp"
 #include "base/posix/kernel_log.hpp"
 
-#include <cstdlib>
-#include <fstream>
+#include <cstdint>
 #include <vector>
 
 namespace muster::agent {
@@ -12,30 +12,12 @@ namespace {
 
 constexpr std::size_t kLogTextLimit = 64 * 1024;
 constexpr std::uint64_t kMebibyte = 1024 * 1024;
-/// What v1 says where there is no limit is about 2^63.
-constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 60;
-
-/// Processes of this very cgroup that the kernel has killed for memory.
-std::uint64_t kills_in(const posix::Cgroup& group) {
-  std::ifstream in(group.folder + (group.v2 ? "/memory.events.local" : "/memory.oom_control"));
-  std::string name;
-  std::uint64_t value = 0;
-  while (in >> name >> value) {
-    if (name == "oom_kill") return value;
-  }
-  return 0;
-}
-
 /// The innermost limit that there is; empty: none.
 std::string describe_limit(const std::vector<posix::Cgroup>& groups) {
-  for (const auto& group : groups) {
-    const auto text =
-        posix::first_line(group.folder + (group.v2 ? "/memory.max" : "/memory.limit_in_bytes"));
-    const auto bytes = std::strtoull(text.c_str(), nullptr, 10);  // 0 for v2's "max".
-    if (bytes == 0 || bytes >= kNoLimit) continue;
-    return "cgroup " + group.name + " has a limit of " + std::to_string(bytes / kMebibyte) + " MiB";
-  }
-  return {};
+  const auto group = limited_memory_cgroup(groups);
+  if (!group) return {};
+  const auto mebibytes = memory_limit(*group).value_or(0) / kMebibyte;
+  return "cgroup " + group->name + " has a limit of " + std::to_string(mebibytes) + " MiB";
 }
 
 }  // namespace
@@ -49,7 +31,7 @@ OomWatch::OomWatch()
 }
 
 void OomWatch::begin_round() {
-  if (group_) kills_ = kills_in(*group_);
+  if (group_) kills_ = memory_kills(*group_);
   (void)posix::read_kernel_log(kernel_log_);
   log_text_.clear();
 }
@@ -61,7 +43,7 @@ std::string OomWatch::explain(int pid) {
   std::string text;
   if (!by_log.empty()) {
     text = "killed by the kernel for memory: " + by_log;
-  } else if (!log_decides_ && group_ && kills_in(*group_) > kills_) {
+  } else if (!log_decides_ && group_ && memory_kills(*group_) > kills_) {
     text = "probably killed by the kernel for memory: cgroup " + group_->name + " counts a kill";
   }
   if (!text.empty() && !limit_.empty()) text += "; " + limit_;

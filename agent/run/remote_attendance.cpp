@@ -1,5 +1,7 @@
 #include "agent/run/remote_attendance.hpp"
 
+#include "agent/run/memory_cgroup.hpp"
+#include "base/posix/fork.hpp"
 #include "base/posix/interfaces.hpp"
 #include "base/text.hpp"
 #include "rendezvous/client/farewell.hpp"
@@ -62,7 +64,8 @@ RemoteAttendance::RemoteAttendance(asio::io_context& loop, Settings settings,
       keeper_(keeper),
       logger_(logger),
       timer_(std::move(timer)),
-      timer_wait_(loop) {
+      timer_wait_(loop),
+      memory_(limited_memory_cgroup(posix::cgroups_of(posix::own_pid(), "memory"))) {
   farewell_ = {.server = {.host = {}, .port = settings_.server.port},
                .token = settings_.token,
                .farewell = {.job = settings_.hello.job,
@@ -173,6 +176,11 @@ void RemoteAttendance::act(const Attendee::Transmit& transmit) {
   if (auto* report = std::get_if<Report>(&message)) {
     if (auto* hello = std::get_if<Hello>(report)) place(hello->store);
     if (auto* empty = std::get_if<Empty>(report)) place(empty->next_store);
+  }
+  auto* const ping = std::get_if<Ping>(&message);
+  if (ping != nullptr && memory_) {
+    ping->memory_used = memory_in_use(*memory_);
+    ping->memory_limit = memory_limit(*memory_).value_or(0);
   }
   found->second.line->send(message);
 }

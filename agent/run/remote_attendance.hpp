@@ -7,6 +7,7 @@
 #include "base/endpoint.hpp"
 #include "base/log/log.hpp"
 #include "base/posix/boot_clock.hpp"
+#include "base/posix/cgroup.hpp"
 #include "rendezvous/client/attendance.hpp"
 #include "rendezvous/client/line.hpp"
 
@@ -104,7 +105,8 @@ class RemoteAttendance : public rendezvous::Attendance {
   std::map<std::uint64_t, Connection> connections_;  // By the attendee's name for them.
   std::string local_;                                // Our end of the newest that stood.
   std::string said_;
-  bool is_welcome_ = false;  // To some server.
+  bool is_welcome_ = false;              // To some server.
+  std::optional<posix::Cgroup> memory_;  // Of this node, with its innermost limit; nullopt: none.
   FarewellNote farewell_;
   Life life_;
 };

@@ -1,9 +1,8 @@
 #pragma once
 
 #include "agent/run/capture.hpp"
-#include "agent/run/console.hpp"
+#include "agent/run/output.hpp"
 #include "base/error.hpp"
-#include "base/log/log.hpp"
 
 #include <memory>
 #include <string>
@@ -15,30 +14,20 @@ namespace muster::agent {
 
 /// Where one stream of a worker goes. All false: nowhere.
 struct StreamPlan {
-  bool console = true;    ///< Our own stream of that name.
-  bool prefixed = false;  ///< There with `[role0]:` before each line.
-  bool file = false;      ///< A file in the log folder.
-};
-
-/// What a worker's output needs.
-struct StreamContext {
-  boost::asio::io_context& loop;
-  Logger& logger;
-  Console& out;
-  Console& err;
-  bool err_is_terminal;  ///< Then it is handed over as it is; else its last lines are read on their
-                         ///< way.
+  bool console = true;   ///< Our own stream of that name.
+  bool by_line = false;  ///< There as lines, as the output's settings say; else as it comes.
+  bool file = false;     ///< A file in the log folder.
 };
 
 /// The output of one running worker: what it was given as descriptors 1 and 2, and what the agent
 /// reads of it.
 class WorkerStreams {
  public:
-  /// Opens files and pipes. `folder` ends in a slash; empty: no log folder, so no files.
-  [[nodiscard]] static Result<WorkerStreams> open(const StreamContext& context,
-                                                  const StreamPlan& out, const StreamPlan& err,
-                                                  const std::string& folder,
-                                                  const std::string& prefix);
+  /// Opens files and pipes. `worker` counts the node's workers. `folder` ends in a slash; empty:
+  /// no log folder, so no files.
+  [[nodiscard]] static Result<WorkerStreams> open(boost::asio::io_context& loop, Output& output,
+                                                  std::uint32_t worker, const StreamPlan& out,
+                                                  const StreamPlan& err, const std::string& folder);
 
   [[nodiscard]] int out() const { return out_fd_; }
   [[nodiscard]] int err() const { return err_fd_; }
@@ -56,8 +45,8 @@ class WorkerStreams {
   [[nodiscard]] const std::string& err_file() const { return err_file_; }
 
  private:
-  Result<int> open_one(const StreamContext& context, const StreamPlan& plan, bool is_err,
-                       const std::string& file, const std::string& prefix);
+  Result<int> open_one(boost::asio::io_context& loop, Output& output, Output::Stream stream,
+                       std::uint32_t worker, const StreamPlan& plan, const std::string& file);
   int keep(posix::Fd fd);
 
   int out_fd_ = 1;

@@ -18,7 +18,9 @@ struct Worker {
   std::optional<posix::Process> process;
   boost::asio::posix::stream_descriptor watch;  ///< A duplicate of its pidfd.
   WorkerStreams streams;
+  posix::Fd input;  ///< Its descriptor 0, until it was started; none: ours.
   std::string error_file;
+  std::string expired_timer;  ///< In words; empty: none of its has expired.
 };
 
 }  // namespace muster::agent

@@ -52,6 +52,8 @@ std::vector<std::string> worker_environment(const EnvironmentSettings& settings,
   if (!own.beacon.empty()) ours.emplace_back("MUSTER_BEACON", own.beacon);
   if (!own.python_folder.empty())
     ours.emplace_back("PYTHONPATH", python_path(settings, own.python_folder));
+  if (!settings.timer_file.empty())
+    ours.emplace_back("TORCHELASTIC_TIMER_FILE", settings.timer_file);
   if (!has(settings.base, "TORCH_NCCL_ASYNC_ERROR_HANDLING")) {
     ours.emplace_back("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   }

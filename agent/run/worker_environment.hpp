@@ -13,6 +13,7 @@ struct EnvironmentSettings {
   std::string job_id;
   std::string role = "default";
   bool agent_hosts_store = true;  ///< False: rank 0 hosts it (`--worker-store torch`).
+  std::string timer_file;         ///< Where the file timer listens; empty: nowhere.
   std::string omp_num_threads;    ///< Set where the base has none; empty: leave it unset.
   bool tracks_steps = false;      ///< Its Python looks into the folder of WorkerOwn first.
   bool tells_nccl = false;  ///< NCCL is told the interface as well (`--iface`), not only Gloo.

@@ -39,6 +39,9 @@ class Fd {
 /// Another descriptor for the same open file, close-on-exec, above 2.
 [[nodiscard]] Result<Fd> duplicate(int fd);
 
+/// Marks every descriptor above 2 that we inherited: no child of ours gets it.
+void close_others_on_exec();
+
 struct Pipe {
   Fd reader;
   Fd writer;

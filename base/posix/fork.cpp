@@ -27,6 +27,8 @@ void lead_process_group() { ::setpgid(0, 0); }
 
 int own_pid() { return ::getpid(); }
 
+int parent_pid() { return ::getppid(); }
+
 std::optional<ExitStatus> reap_child(int pid) {
   siginfo_t info{};
   if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) {

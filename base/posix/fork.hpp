@@ -17,6 +17,8 @@ namespace muster::posix {
 void lead_process_group();
 
 [[nodiscard]] int own_pid();
+/// 0: it is outside our process namespace.
+[[nodiscard]] int parent_pid();
 
 /// How a child ended, reaping it; nullopt while it runs.
 [[nodiscard]] std::optional<ExitStatus> reap_child(int pid);

@@ -2,12 +2,11 @@
 
 #include "base/posix/fork.hpp"
 #include "base/posix/limits.hpp"
+#include "base/posix/vfork_child.hpp"
 
 #include <cerrno>
 #include <climits>
 #include <ctime>
-#include <linux/sched.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -193,25 +192,25 @@ tl::expected<Process, SpawnError> Process::spawn(const Command& command) {
   sigset_t all, before;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);  // No handler of ours may run in the child.
-  int raw_pidfd = -1;
-  const int pid = ::clone(run_child, stack + kChildStack,
-                          CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &launch, &raw_pidfd);
-  const int error = errno;
+  const auto child =
+      start_vfork_child(run_child, &launch, stack, stack + kChildStack, command.cgroup);
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) return tl::unexpected(spawn_error(command, SpawnError::Step::Fork, error));
+  if (child.pid < 0) {
+    return tl::unexpected(spawn_error(command, SpawnError::Step::Fork, child.error));
+  }
 
-  Fd pidfd(raw_pidfd);  // The kernel makes it close-on-exec.
+  Fd pidfd(child.pidfd);  // The kernel makes it close-on-exec.
   if (launch.error != 0) {
     int ignored_status = 0;
-    while (::waitpid(pid, &ignored_status, 0) < 0 && errno == EINTR) {
+    while (::waitpid(child.pid, &ignored_status, 0) < 0 && errno == EINTR) {
     }
     return tl::unexpected(spawn_error(command, launch.step, launch.error));
   }
-  return Process(pid, std::move(pidfd));
+  return Process(child.pid, std::move(pidfd));
 }
 
 void Process::signal(int number) noexcept {
-  if (!ended()) ::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0);
+  if (!ended()) ::kill(pid_, number);  // Until it is reaped, the number is no other's.
 }
 
 void Process::signal_group(int number) noexcept {

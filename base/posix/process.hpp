@@ -23,6 +23,7 @@ struct Command {
   int err = 2;
   SignalSettings signals;            ///< The user's own, which the child gets back.
   std::optional<rlimit> open_files;  ///< RLIMIT_NOFILE of the child; nullopt: ours.
+  int cgroup = -1;                   ///< In which to start it (WorkersCgroup); -1: in ours.
   const std::atomic<std::int64_t>* lease_ends = nullptr;  ///< A LeasePage's; nullptr: none.
 };
 
@@ -47,7 +48,7 @@ class Process {
   ~Process() = default;  ///< Ends nothing: whoever owns the tree does (process_tree.hpp).
 
   [[nodiscard]] int pid() const noexcept { return pid_; }
-  /// A pidfd: readable once the child has ended.
+  /// A pidfd: readable once the child has ended. -1: the kernel has none, SIGCHLD tells.
   [[nodiscard]] int watch() const noexcept { return pidfd_.get(); }
   [[nodiscard]] bool ended() const noexcept { return status_.has_value(); }
   /// To the child alone. Does nothing once it was reaped.

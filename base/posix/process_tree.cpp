@@ -1,7 +1,7 @@
 #include "base/posix/process_tree.hpp"
 
 #include "base/posix/fd.hpp"
-#include "base/posix/process.hpp"
+#include "base/posix/process_handle.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <string>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,8 +49,6 @@ Kinship kinship_of(int pid) {
           .is_dead = state == 'Z' || state == 'X'};
 }
 
-int parent_of(int pid) { return kinship_of(pid).parent; }
-
 std::vector<int> listed_children(int pid) {
   std::vector<int> found;
   const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
@@ -85,7 +82,7 @@ std::vector<int> children_by_scan(int parent) {
   if (proc == nullptr) return found;
   while (const dirent* entry = ::readdir(proc)) {
     const int pid = std::atoi(entry->d_name);
-    if (pid > 0 && parent_of(pid) == parent) found.push_back(pid);
+    if (pid > 0 && kinship_of(pid).parent == parent) found.push_back(pid);
   }
   ::closedir(proc);
   return found;
@@ -96,6 +93,8 @@ std::vector<int> children_of(int pid) {
 }
 
 }  // namespace
+
+int parent_of(int pid) { return kinship_of(pid).parent; }
 
 void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
 
@@ -126,36 +125,55 @@ std::vector<int> descendants(const Bystanders& spared) {
 std::size_t kill_below(int root, const std::function<bool()>& is_still_due) {
   auto pids = children_of(root);
   add_all_below(pids);
-  std::vector<Fd> living;
+  std::vector<ProcessHandle> living;
   for (const int pid : pids) {
-    auto pidfd = open_pidfd(pid);
-    if (!pidfd) continue;
+    auto handle = ProcessHandle::open(pid);
+    if (!handle) continue;
     const auto kinship = kinship_of(pid);  // As below: the number may be another's by now.
     const bool is_below =
         kinship.parent == root || std::find(pids.begin(), pids.end(), kinship.parent) != pids.end();
-    if (is_below && !kinship.is_dead) living.push_back(std::move(*pidfd));
+    if (is_below && !kinship.is_dead) living.push_back(std::move(*handle));
   }
   // Asked between the look and the blow: what is started after the answer is not among them.
   if (living.empty() || !is_still_due()) return 0;
-  for (const auto& pidfd : living) {
-    ::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
-  }
+  for (const auto& process : living) process.signal(SIGKILL);
   return living.size();
 }
 
-std::size_t signal_descendants(int signal, const Bystanders& spared) {
+std::vector<int> signal_descendants(int signal, const Bystanders& spared,
+                                    const std::set<int>& passed_over) {
   const auto pids = descendants(spared);
+  std::vector<int> signalled;
   for (const int pid : pids) {
-    const auto pidfd = open_pidfd(pid);
+    if (passed_over.contains(pid)) continue;
+    const auto target = ProcessHandle::open(pid);
     // Between the walk and the line above the number may have gone to a process that is none of
     // ours. A process whose parent is one of ours, or we, is.
-    if (!pidfd) continue;
-    const int parent = parent_of(pid);
-    const bool ours =
-        parent == ::getpid() || std::find(pids.begin(), pids.end(), parent) != pids.end();
-    if (ours) ::syscall(SYS_pidfd_send_signal, pidfd->get(), signal, nullptr, 0);
+    if (!target) continue;
+    const auto kinship = kinship_of(pid);
+    const bool ours = kinship.parent == ::getpid() ||
+                      std::find(pids.begin(), pids.end(), kinship.parent) != pids.end();
+    if (ours && !kinship.is_dead && target->signal(signal)) signalled.push_back(pid);
   }
-  return pids.size();
+  return signalled;
+}
+
+int signal_descendant(int pid, int signal) {
+  // Opened before the look: should the process end meanwhile the signal reaches nobody.
+  const auto target = ProcessHandle::open(pid);
+  if (!target) return 0;
+  constexpr int kMostGenerations = 1000;
+  int child = pid;
+  for (int generation = 0; generation < kMostGenerations; ++generation) {
+    const int parent = parent_of(child);
+    if (parent == ::getpid()) {
+      target->signal(signal);
+      return child;
+    }
+    if (parent <= 1) return 0;
+    child = parent;
+  }
+  return 0;
 }
 
 int ended_child() {

@@ -26,14 +26,23 @@ using Bystanders = std::set<int>;
 /// left out. A snapshot: call again until none is left.
 [[nodiscard]] std::vector<int> descendants(const Bystanders& spared = {});
 
-/// Sends a signal to every descendant and returns how many there were. Safe against pids that were
-/// used again.
-std::size_t signal_descendants(int signal, const Bystanders& spared = {});
+/// Sends a signal to every descendant but those passed over (not what is below them), and returns
+/// who got it. Safe against pids that were used again.
+std::vector<int> signal_descendants(int signal, const Bystanders& spared = {},
+                                    const std::set<int>& passed_over = {});
+
+/// Sends a signal to one process if it is below this one, safe against numbers that were used
+/// again. Returns the child of ours that it is, or is below; 0: it is gone, or none of ours, and
+/// nothing was sent. Signal 0 only looks.
+[[nodiscard]] int signal_descendant(int pid, int signal);
 
 /// Kills all that is below `root`, a child of ours, but not itself, and returns how many were
 /// alive. `is_still_due` is asked once all of them are known: false, and none is touched. So
 /// nothing is killed that was started after it turned false.
 std::size_t kill_below(int root, const std::function<bool()>& is_still_due);
+
+/// The parent of a process; 0: it is gone, or /proc does not show it.
+[[nodiscard]] int parent_of(int pid);
 
 /// A child that has ended but was not reaped, or 0. The caller reaps it: a worker through its
 /// Process, any other (an orphan that fell to us) with `reap_orphan`.

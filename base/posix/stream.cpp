@@ -14,6 +14,12 @@ namespace muster::posix {
 
 bool is_terminal(int fd) { return ::isatty(fd) == 1; }
 
+bool is_same_file(int one, int other) {
+  struct stat first{}, second{};
+  return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
 Unblocking::Unblocking(int fd) : piece_(PIPE_BUF) {
   // Below the number of bytes at which the kernel calls a terminal's buffer full.
   constexpr std::size_t kTerminalPiece = 256;
@@ -74,6 +80,19 @@ ReadNow read_now(int fd, char* buffer, std::size_t capacity) {
   return {0, errno != EAGAIN && errno != EINTR};
 }
 
+ReadNow read_shared(int fd, char* buffer, std::size_t capacity) {
+  constexpr off_t kCurrentPosition = -1;
+  const iovec part{.iov_base = buffer, .iov_len = capacity};
+  const auto size = ::preadv2(fd, &part, 1, kCurrentPosition, RWF_NOWAIT);
+  if (size > 0) return {static_cast<std::size_t>(size), false};
+  if (size == 0) return {0, true};
+  if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)
+    return {0, errno != EAGAIN && errno != EINTR};
+  pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
+  if (::poll(&waiting, 1, 0) <= 0) return {};  // Somebody else has read it.
+  return read_now(fd, buffer, capacity);
+}
+
 int write_file(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const auto size = ::write(fd, bytes.data(), bytes.size());
@@ -109,6 +128,8 @@ std::string file_tail(const std::string& path, std::size_t limit) {
 }
 
 void set_non_blocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+void enlarge_pipe(int fd, std::size_t size) { ::fcntl(fd, F_SETPIPE_SZ, static_cast<int>(size)); }
 
 void ensure_standard_descriptors() {
   for (int fd = 0; fd < 3; ++fd) {

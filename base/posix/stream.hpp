@@ -11,6 +11,9 @@ namespace muster::posix {
 
 [[nodiscard]] bool is_terminal(int fd);
 
+/// Whether both are one terminal, pipe or file.
+[[nodiscard]] bool is_same_file(int one, int other);
+
 struct Written {
   std::size_t written = 0;  ///< 0 and no error: it would block.
   int error = 0;            ///< errno.
@@ -49,6 +52,10 @@ struct ReadNow {
 };
 [[nodiscard]] ReadNow read_now(int fd, char* buffer, std::size_t capacity);
 
+/// As read_now, of a descriptor that is in blocking mode and stays in it; wait until it is
+/// readable.
+[[nodiscard]] ReadNow read_shared(int fd, char* buffer, std::size_t capacity);
+
 /// Writes all of it to a regular file; the errno of the first failure, 0: none.
 [[nodiscard]] int write_file(int fd, std::string_view bytes);
 
@@ -61,6 +68,9 @@ struct ReadNow {
 [[nodiscard]] std::string file_tail(const std::string& path, std::size_t limit);
 
 void set_non_blocking(int fd);
+
+/// Asks for a pipe that holds so much; what the system's limits forbid is no error.
+void enlarge_pipe(int fd, std::size_t size);
 
 /// Opens /dev/null on those of 0, 1 and 2 that are closed, so that no later descriptor takes their
 /// number.

@@ -142,18 +142,20 @@ void Job::hear(TimePoint now, LinkId link, const Incarnation& incarnation,
   auto* member = roster_.find(incarnation);
   if (member == nullptr || member->link != link) return;  // Not of its newest Hello.
   if (const auto* ping = std::get_if<Ping>(&message)) {
-    this->ping(now, *member, ping->number);
+    this->ping(now, *member, *ping);
     return;
   }
   std::visit([&](const auto& report) { on(now, *member, report); }, std::get<Report>(message));
   advance(now);
 }
 
-void Job::ping(TimePoint now, Member& member, std::uint64_t number) {
-  member.ping = std::max(member.ping, number);
+void Job::ping(TimePoint now, Member& member, const Ping& ping) {
+  member.ping = std::max(member.ping, ping.number);
+  member.memory_used = ping.memory_used;
+  member.memory_limit = ping.memory_limit;
   const bool was_silent = !member.there;
   answer(now, member);
-  send(member, Pong{number, false});
+  send(member, Pong{ping.number, false});
   if (was_silent) advance(now);
 }
 
@@ -194,8 +196,10 @@ void Job::part(TimePoint now, const Incarnation& incarnation, const Farewell& fa
     if (round_ && recovered_ && round_->id() == *farewell.round)
       lose_unseen(now, incarnation, farewell.reason);
   }
-  if (roster_.find(incarnation) != nullptr) {
-    remove(now, incarnation, farewell.reason.empty() ? "it said farewell" : farewell.reason, true);
+  if (const auto* member = roster_.find(incarnation)) {
+    const auto how = farewell.reason.empty() ? "it said farewell" : farewell.reason;
+    const bool was_killed = how.find(signal_name(SIGKILL)) != std::string::npos;
+    remove(now, incarnation, was_killed ? how + memory_note(*member) : how, true);
   } else {
     remember_gone(incarnation, {.for_good = true, .greeting = {}});
   }
@@ -205,7 +209,9 @@ void Job::part(TimePoint now, const Incarnation& incarnation, const Farewell& fa
 void Job::tick(TimePoint now) {
   for (const auto& incarnation : roster_.expire(now)) {
     remove(now, incarnation,
-           "its lease ended: no ping for " + duration_text(roster_.give_away_after()), false);
+           "its lease ended: no ping for " + duration_text(roster_.give_away_after()) +
+               memory_note(*roster_.find(incarnation)),
+           false);
   }
   for (const auto& machine : cooling_.take_over(now)) cool(now, machine);
   settle_claims(now);

@@ -157,7 +157,7 @@ class Job {
   // job.cpp: events in.
   void welcome(TimePoint now, Member& member);
   void answer(TimePoint now, Member& member);
-  void ping(TimePoint now, Member& member, std::uint64_t number);
+  void ping(TimePoint now, Member& member, const Ping& ping);
   void hear_of_gone(TimePoint now, LinkId link, Gone& gone, const AgentMessage& message);
   void on(TimePoint now, Member& member, const Hello& hello);
   void on(TimePoint now, Member& member, const Acknowledged& report);

@@ -5,6 +5,25 @@
 #include <utility>
 
 namespace muster::rendezvous {
+namespace {
+
+/// `7.9`, of gibibytes.
+std::string in_gibibytes(std::uint64_t bytes) {
+  constexpr std::uint64_t kTenth = (std::uint64_t{1} << 30U) / 10;
+  const auto tenths = (bytes + kTenth / 2) / kTenth;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
+}
+
+}  // namespace
+
+std::string memory_note(const Member& member) {
+  constexpr std::uint64_t kWorthSaying = 95;  // Per cent.
+  // Divided first: another machine may say anything.
+  if (member.memory_limit == 0 || member.memory_used / kWorthSaying < member.memory_limit / 100)
+    return {};
+  return "; probably killed for memory as a whole: " + in_gibibytes(member.memory_used) + " of " +
+         in_gibibytes(member.memory_limit) + " GiB were in use";
+}
 
 Member& Roster::add(TimePoint now, Hello hello) {
   const auto incarnation = hello.incarnation;

@@ -32,8 +32,10 @@ struct Member {
   std::optional<LinkId> link;
   std::string peer;  ///< The connection's ends, numeric, as the server sees them.
   std::string local;
-  std::uint64_t ping = 0;  ///< The newest heard, and answered.
-  TimePoint heard;         ///< When that was.
+  std::uint64_t ping = 0;         ///< The newest heard, and answered.
+  TimePoint heard;                ///< When that was.
+  std::uint64_t memory_used = 0;  ///< As the newest ping said it.
+  std::uint64_t memory_limit = 0;
   TimePoint joined;
   std::optional<RoundId> holds;  ///< A round that it was given and is not known to be empty of.
   bool served = false;           ///< It was in a round.
@@ -50,6 +52,10 @@ struct Member {
   std::string told;  ///< The last Waiting.
   Keep kept;         ///< What it holds of an operator's wishes.
 };
+
+/// "; probably killed for memory as a whole: 7.9 of 8.0 GiB were in use", of a node that fell
+/// silent or was killed, where its last ping told of so little left; else empty.
+[[nodiscard]] std::string memory_note(const Member& member);
 
 /// The agents that attend a job, with their leases, and how many of them are in which state. A ping
 /// costs the logarithm of their number, a count nothing.

@@ -1,6 +1,7 @@
 #include "rendezvous/core/verdict.hpp"
 
 #include "base/assert.hpp"
+#include "base/failure_text.hpp"
 
 #include <algorithm>
 
@@ -23,8 +24,7 @@ std::string describe_failure(const WorkerFailure& failure) {
   }
   auto text = "rank " + std::to_string(failure.rank.value);
   if (!failure.node.empty()) text += " on " + failure.node;
-  if (!failure.status) return text + " could not be started";
-  return text + " " + describe(*failure.status);
+  return text + " " + how_it_failed(failure);
 }
 
 std::size_t first_cause(const std::vector<WorkerFailure>& failures) {

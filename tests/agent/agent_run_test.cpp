@@ -205,7 +205,7 @@ TEST_CASE("a preempt command that hangs holds up no round's end", "[agent][run]"
       shell("while ! test -e " + began + "; do sleep 0.01; done; exit 0"));
   const auto start = std::chrono::steady_clock::now();
   fixture.run(alone(1));
-  CHECK(std::chrono::steady_clock::now() - start < agent::WorkerGroup::kDrainPatience);
+  CHECK(std::chrono::steady_clock::now() - start < fixture.settings.stopping.drain);
   CHECK(fixture.rendezvous().notices.empty());
 }
 

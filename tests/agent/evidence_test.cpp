@@ -55,6 +55,15 @@ TEST_CASE("the kernel's evidence beats the signal", "[agent][evidence]") {
       {.pid = 1, .status = {.signal = SIGKILL}, .out_of_memory = "cgroup /x reached 60 MiB"});
   CHECK(failure.cause == Cause::OutOfMemory);
   CHECK(failure.detail == "cgroup /x reached 60 MiB");
+  CHECK(failure.hint.find("memory did not suffice") != std::string::npos);
+}
+
+TEST_CASE("who is ended by a timer of its own has failed by itself", "[agent][evidence]") {
+  const auto failure = assess({.pid = 1,
+                               .status = {.signal = SIGKILL},
+                               .expired_timer = "the file timer 'x' of 1.0 s expired"});
+  CHECK(failure.cause == Cause::WorkerError);
+  CHECK(failure.detail == "the file timer 'x' of 1.0 s expired");
 }
 
 TEST_CASE("the last traceback is cut out, prefixes and all", "[agent][evidence]") {
@@ -68,6 +77,10 @@ TEST_CASE("the last traceback is cut out, prefixes and all", "[agent][evidence]"
              "Traceback (most recent call last):", "  File \"b.py\", line 2", "ValueError: 2"}) ==
         "Traceback (most recent call last):\n  File \"b.py\", line 2\nValueError: 2");
   CHECK(agent::python_traceback({"no", "error"}).empty());
+  CHECK(agent::python_traceback({"RuntimeError: Caught KeyError in DataLoader worker process 0.",
+                                 "Original Traceback (most recent call last):",
+                                 "  File \"loop.py\", line 302", "KeyError: 'a'", ""}) ==
+        "Traceback (most recent call last):\n  File \"loop.py\", line 302\nKeyError: 'a'");
 }
 
 TEST_CASE("what the worker recorded in its error file beats what was found in its stderr",
@@ -75,4 +88,11 @@ TEST_CASE("what the worker recorded in its error file beats what was found in it
   const auto failure =
       assess({.pid = 1, .status = {.code = 1}, .stderr_lines = {"noise"}, .recorded = "recorded"});
   CHECK(failure.traceback == "recorded");
+}
+
+TEST_CASE("a worker's own failure of a known kind gets a hint, one from outside does not",
+          "[agent][evidence]") {
+  const std::vector<std::string> lines = {"OSError: [Errno 28] No space left on device"};
+  CHECK(!assess({.pid = 1, .status = {.code = 1}, .stderr_lines = lines}).hint.empty());
+  CHECK(assess({.pid = 1, .status = {.signal = SIGKILL}, .stderr_lines = lines}).hint.empty());
 }

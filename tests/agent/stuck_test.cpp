@@ -74,8 +74,8 @@ class Apart {
 
   static int run(posix::Fd keeper_pidfd, const std::string& told) {
     agent::Fixture fixture;
-    fixture.keeper.pidfd = std::move(keeper_pidfd);
-    fixture.settings.grace = 1ms;
+    fixture.keeper.watch = std::move(keeper_pidfd);
+    fixture.settings.stopping.grace = 1ms;
     fixture.settings.workers.push_back(agent::shell("echo $$ > " + told + "; exec sleep 1000"));
     (void)fixture.keeper.farewell.write("a note");
     agent::OneRound rendezvous(fixture.loop, agent::alone(1));

@@ -16,7 +16,8 @@ namespace {
 class GroupSim {
  public:
   explicit GroupSim(std::uint32_t workers, Duration grace = 30s, int preempt_signal = 0)
-      : group({.workers = workers, .grace = grace, .preempt_signal = preempt_signal}) {}
+      : GroupSim({.workers = workers, .grace = grace, .preempt_signal = preempt_signal}) {}
+  explicit GroupSim(Group::Settings settings) : group(settings) {}
 
   void assign(std::uint64_t number, std::uint32_t node_rank = 0, std::uint32_t nodes = 1) {
     Assignment assignment;
@@ -56,6 +57,8 @@ class GroupSim {
   TimePoint now{};
   std::set<std::uint32_t> alive;
   int orphans = 0;
+  bool orphans_obey = false;
+  std::vector<std::pair<int, bool>> tree_signals;
   std::uint32_t unstartable = 1000;
   bool store_on_server = false;
   int hosted = 0;
@@ -86,6 +89,11 @@ class GroupSim {
     }
   }
   void act(const Group::Signal& signal) { signalled.emplace_back(signal.index, signal.signal); }
+  void act(const Group::SignalTree& signal) {
+    tree_signals.emplace_back(signal.signal, signal.of_all);
+    if (orphans > 0 && orphans_obey) orphans = 0;
+    if (alive.empty() && orphans == 0) feed(Group::TreeEmptied{});
+  }
   void act(const Group::KillTree&) {
     ++kills;
     if (!killable) return;
@@ -120,6 +128,7 @@ class GroupSim {
 
 using Reports = std::vector<std::string>;
 using Signals = std::vector<std::pair<std::uint32_t, int>>;
+using TreeSignals = std::vector<std::pair<int, bool>>;
 
 }  // namespace
 
@@ -447,30 +456,160 @@ TEST_CASE("who does not leave within the grace is killed", "[agent][group]") {
   CHECK(sim.reports.back() == "empty");
 }
 
-TEST_CASE("what a stopped worker left behind is killed as soon as the main processes are gone",
-          "[agent][group]") {
+TEST_CASE(
+    "what a worker started is asked once the worker has ended, or at three quarters of the grace",
+    "[agent][group]") {
+  GroupSim sim(2, 8s);
+  sim.orphans = 1;
+  sim.assign(1);
+  sim.stop(1, SIGINT);
+  CHECK(sim.tree_signals.empty());
+  sim.exit(0, {.signal = SIGINT});
+  CHECK(sim.tree_signals == TreeSignals{{SIGTERM, false}});
+  sim.advance(5999ms);
+  CHECK(sim.tree_signals.size() == 1);
+  sim.advance(1ms);
+  CHECK(sim.tree_signals == TreeSignals{{SIGTERM, false}, {SIGTERM, true}});
+  CHECK(sim.kills == 0);
+  sim.advance(2s);
+  CHECK(sim.kills == 1);
+}
+
+TEST_CASE("what a worker left that failed is asked with the others' stop", "[agent][group]") {
   GroupSim sim(2);
+  sim.orphans = 1;
+  sim.assign(1);
+  sim.exit(0, {.code = 1});
+  CHECK(sim.tree_signals.empty());
+  sim.stop(1);
+  CHECK(sim.tree_signals == TreeSignals{{SIGTERM, false}});
+  CHECK(sim.signalled == Signals{{1, SIGTERM}});
+}
+
+TEST_CASE("what stopped workers left behind has a quarter of the grace, and no more than its rest",
+          "[agent][group]") {
+  GroupSim sim(2, 8s);
   sim.orphans = 1;
   sim.assign(1);
   sim.stop(1);
   sim.exit(0, {.signal = SIGTERM});
-  CHECK(sim.kills == 0);
-  sim.exit(1, {.signal = SIGTERM});
-  CHECK(sim.kills == 1);
+  SECTION("it leaves when it is asked") {
+    sim.orphans_obey = true;
+    sim.exit(1, {.signal = SIGTERM});
+    CHECK(sim.kills == 0);
+  }
+  SECTION("it does not") {
+    sim.exit(1, {.signal = SIGTERM});
+    CHECK(sim.tree_signals.back() == std::pair{SIGTERM, true});
+    sim.advance(1999ms);
+    CHECK(sim.kills == 0);
+    sim.advance(1ms);
+    CHECK(sim.kills == 1);
+  }
+  SECTION("it does not, and the grace is nearly over") {
+    sim.advance(7s);
+    sim.exit(1, {.signal = SIGTERM});
+    sim.advance(999ms);
+    CHECK(sim.kills == 0);
+    sim.advance(1ms);
+    CHECK(sim.kills == 1);
+  }
   CHECK(sim.reports.back() == "empty");
 }
 
-TEST_CASE("what successful workers left behind has ten seconds", "[agent][group]") {
-  GroupSim sim(1);
+TEST_CASE("what successful workers left behind has its time, then is asked, then killed",
+          "[agent][group]") {
+  GroupSim sim({.workers = 1, .grace = 8s, .drain = 3s});
   sim.orphans = 1;
   sim.assign(1);
   sim.exit(0, {});
   CHECK(sim.reports.back() == "succeeded");
-  sim.advance(9s);
+  sim.advance(2999ms);
+  CHECK(sim.tree_signals.empty());
+  sim.advance(1ms);
+  CHECK(sim.tree_signals == TreeSignals{{SIGTERM, true}});
   CHECK(sim.kills == 0);
-  sim.advance(1s);
+  sim.advance(2s);
   CHECK(sim.kills == 1);
   CHECK(sim.reports.back() == "empty");
+}
+
+TEST_CASE("what one worker left at its exit 0 does not run on with the others", "[agent][group]") {
+  GroupSim sim({.workers = 2, .grace = 8s, .drain = 3s});
+  sim.orphans = 1;
+  sim.assign(1);
+  sim.exit(0, {});
+  sim.advance(2999ms);
+  CHECK(sim.tree_signals.empty());
+  sim.advance(1ms);
+  CHECK(sim.tree_signals == TreeSignals{{SIGTERM, false}});
+  sim.advance(2s);
+  CHECK(sim.tree_signals == TreeSignals{{SIGTERM, false}, {SIGKILL, false}});
+  CHECK_FALSE(sim.group.next_deadline());
+  CHECK(sim.alive.size() == 1);
+  CHECK(sim.reports == Reports{"started"});
+}
+
+TEST_CASE("one exit 0 too long before the others is a failure, where that is asked for",
+          "[agent][group]") {
+  GroupSim sim({.workers = 3, .success_skew = 5s});
+  sim.assign(1);
+  sim.exit(1, {});
+  sim.advance(3s);
+  sim.exit(2, {});  // The first one counts.
+  sim.advance(1999ms);
+  CHECK(sim.reports == Reports{"started"});
+  SECTION("the others end in time") {
+    sim.exit(0, {});
+    sim.advance(1h);
+    CHECK(sim.reports == Reports{"started", "succeeded", "empty"});
+  }
+  SECTION("they do not") {
+    sim.advance(1ms);
+    CHECK(sim.reports == Reports{"started", "failed 0"});
+    sim.advance(1h);
+    CHECK(sim.reports.size() == 2);
+  }
+}
+
+TEST_CASE("after a signal to the launcher all ends before it is killed itself", "[agent][group]") {
+  GroupSim sim({.workers = 1,
+                .grace = 60s,
+                .last_deadlines = Group::LastDeadlines{.kill = 25s, .give_up = 29s}});
+  sim.killable = false;
+  sim.assign(1);
+  SECTION("the signal brings the stop") {
+    sim.feed(Group::LauncherSignalled{});
+    sim.advance(1s);
+    sim.stop(1);
+    sim.advance(23999ms);
+  }
+  SECTION("the workers are stopping already, for another reason") {
+    sim.stop(1);
+    sim.advance(20s);
+    sim.feed(Group::LauncherSignalled{});
+    sim.advance(10s);
+    sim.feed(Group::LauncherSignalled{});  // The first one counts.
+    sim.advance(14999ms);
+  }
+  CHECK(sim.kills == 0);
+  sim.advance(1ms);
+  CHECK(sim.kills > 0);
+  sim.advance(3999ms);
+  CHECK_FALSE(sim.gave_up);
+  sim.advance(1ms);
+  CHECK(sim.gave_up);
+}
+
+TEST_CASE("a signal to the launcher that nobody kills shortens nothing", "[agent][group]") {
+  GroupSim sim(1, 60s);
+  sim.assign(1);
+  sim.stop(1);
+  sim.feed(Group::LauncherSignalled{});
+  sim.advance(59999ms);
+  CHECK(sim.kills == 0);
+  sim.advance(1ms);
+  CHECK(sim.kills == 1);
 }
 
 TEST_CASE("a tree that survives SIGKILL for ten seconds is given up", "[agent][group]") {

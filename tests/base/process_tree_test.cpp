@@ -3,6 +3,7 @@
 #include "base/posix/process.hpp"
 
 #include <csignal>
+#include <cstdlib>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -62,6 +63,31 @@ TEST_CASE("what is below a child is killed and the child is not, unless it is no
 }
 
 TEST_CASE("a process that is none of ours is not signalled", "[posix][tree]") {
-  CHECK(posix::signal_descendants(SIGKILL) == 0);  // We are still here, and so is our parent.
+  CHECK(posix::signal_descendants(SIGKILL).empty());  // We are still here, and so is our parent.
   CHECK(::kill(::getppid(), 0) == 0);
+}
+
+TEST_CASE("one process below us is signalled, and its child of ours is named", "[posix][tree]") {
+  posix::adopt_orphans();
+  auto pipe = posix::make_pipe();
+  REQUIRE(pipe);
+  posix::Command command;
+  command.path = "/bin/sh";
+  command.argv = {"sh", "-c", "sleep 1000 & echo $!; wait; exec sleep 1000"};
+  command.environment = {"PATH=/usr/bin:/bin"};
+  command.out = pipe->writer.get();
+  auto process = posix::Process::spawn(command);
+  REQUIRE(process);
+  char text[32] = {};
+  REQUIRE(::read(pipe->reader.get(), text, sizeof text - 1) > 1);
+  const int grandchild = std::atoi(text);
+
+  CHECK(posix::signal_descendant(grandchild, 0) == process->pid());
+  CHECK(posix::signal_descendant(process->pid(), 0) == process->pid());
+  CHECK(posix::signal_descendant(::getppid(), SIGKILL) == 0);
+  CHECK(posix::signal_descendant(::getpid(), SIGKILL) == 0);
+  CHECK(posix::signal_descendant(1, SIGKILL) == 0);
+  CHECK(posix::signal_descendant(grandchild, SIGKILL) == process->pid());
+  CHECK(posix::end_descendants(30s).is_empty);
+  CHECK(posix::signal_descendant(grandchild, SIGKILL) == 0);
 }

@@ -140,7 +140,7 @@ Result<Record> memory(const Arguments& arguments) {
   return record;
 }
 
-/// Rank 0 prints: from its first instruction to the last byte here. Every line must come.
+/// Workers print: from the first instruction to the last byte here. Every line must come.
 Result<Record> print(const Arguments& arguments) {
   auto job = Job::start(arguments.command, Job::Output::Counted, arguments.patience());
   if (!job) return pass(job.error());
@@ -174,14 +174,14 @@ int main_with(int argc, char** argv) {
         ->check(CLI::Range(1U, kMostMilliseconds));
     command->add_option("--settle-ms", arguments.settle_ms)
         ->check(CLI::Range(0U, kMostMilliseconds));
-    command->add_option("--lines", arguments.lines, "that rank 0 prints");
+    command->add_option("--lines", arguments.lines, "that are printed, by all ranks together");
     command->add_option("command", arguments.command, "the launcher and its arguments")->required();
     command->callback([&mode, function] { mode = function; });
   };
   add_mode("start", "latency and wall time of a job whose workers exit at once", &start);
   add_mode("restart", "latency from a worker's death to its successors", &restart);
   add_mode("memory", "resident memory of the launcher while its workers stay", &memory);
-  add_mode("print", "rate of what rank 0 prints", &print);
+  add_mode("print", "rate of what workers print", &print);
   CLI11_PARSE(app, argc, argv);
   const auto record = mode(arguments);
   if (!record) {

@@ -5,6 +5,7 @@
 //   stamp_worker exit           stamps and ends
 //   stamp_worker stay           stamps and stays until a signal ends it; in a restarted group it
 //   ends at once stamp_worker print LINES    stamps; rank 0 prints so many lines of 100 bytes
+//   stamp_worker print-all LINES             stamps; every rank prints so many
 //
 // A stamp is one line in the pipe that $BENCH_STAMPS names: nanoseconds of CLOCK_MONOTONIC, process
 // id, rank, and how often the group was restarted.
@@ -67,6 +68,7 @@ int main(int argc, char** argv) {
     while (true) pause();
   }
   const bool first = strcmp(variable("RANK", "0"), "0") == 0;
-  if (strcmp(act, "print") == 0 && argc > 2 && first) return print(atol(argv[2]));
+  const bool prints = strcmp(act, "print-all") == 0 || (strcmp(act, "print") == 0 && first);
+  if (prints && argc > 2) return print(atol(argv[2]));
   return 0;
 }

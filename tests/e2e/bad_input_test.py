@@ -9,45 +9,10 @@ import struct
 import subprocess
 import unittest
 
+from cgroups import cgroup, inside
 from job import JobTest, PATIENCE, SANITIZED, needs_root, processes_marked, wait_for
 
 MIB = 1024 * 1024
-
-
-LIMITS = {  # Files of v1 and of v2; the last ones, for swap, where the kernel has them.
-    "pids": (["pids.max"], ["pids.max"]),
-    "memory": (["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"], ["memory.max", "memory.swap.max"]),
-}
-
-
-@contextlib.contextmanager
-def cgroup(controller, limit):
-    """A cgroup of this test's own, v1 or v2; the processes are moved in by `sh -c 'echo $$ > ...'`."""
-    root = pathlib.Path("/sys/fs/cgroup")
-    v1, v2 = LIMITS[controller]
-    try:
-        if (root / controller / "cgroup.procs").exists():
-            root, (first, *more) = root / controller, v1
-        else:
-            first, *more = v2
-            (root / "cgroup.subtree_control").write_text(f"+{controller}")
-        folder = root / f"muster-test-{os.getpid()}"
-        folder.mkdir()
-    except OSError as error:
-        raise unittest.SkipTest(f"no cgroup hierarchy of {controller} that we may write to: {error}") from None
-    try:
-        (folder / first).write_text(str(limit))
-        for file in more:
-            with contextlib.suppress(OSError):
-                (folder / file).write_text(str(limit) if root.name == controller else "0")
-        yield folder
-    finally:
-        wait_for(lambda: not (folder / "cgroup.procs").read_text(), "the cgroup to be empty")
-        folder.rmdir()
-
-
-def inside(folder):
-    return ("sh", "-c", f'echo $$ > {folder}/cgroup.procs; exec "$@"', "sh")
 
 
 class Usage(JobTest):
@@ -156,6 +121,9 @@ class OtherUsers(JobTest):
 
 
 class Limits(JobTest):
+    def reads_kernel_log(self):
+        return subprocess.run([*self.surroundings, "sh", "-c", ": < /dev/kmsg"], capture_output=True).returncode == 0
+
     def test_more_workers_than_the_system_lets_start(self):
         self.script("#!/bin/sh\nexec sleep 1000\n")
         with cgroup("pids", 12) as folder:
@@ -193,12 +161,12 @@ time.sleep(1000)
         self.assertEqual(code, 137, err)
         self.assertRegex(err, r"rank 1 was killed by SIGKILL")
         self.assertRegex(err, rf"killed by the kernel for memory: .*; cgroup /{folder.name} has a limit of 300 MiB")
-        self.assertIn("Killed process" if os.access("/dev/kmsg", os.R_OK) else "counts a kill", err)
+        self.assertIn("Killed process" if self.reads_kernel_log() else "counts a kill", err)
 
     def test_a_kill_by_hand_is_no_out_of_memory_kill_whatever_else_died_in_the_cgroup(self):
         self.script("#!/bin/sh\necho ready > ready.new; mv ready.new ready\nexec sleep 1000\n")
         hoard = "x = []\nwhile True: x.append(bytearray(1 << 20))"
-        if not os.access("/dev/kmsg", os.R_OK):
+        if not self.reads_kernel_log():
             self.skipTest("without the kernel's log the counter is all there is")
         with cgroup("memory", (500 if SANITIZED else 200) * MIB) as folder:
             job = self.start("worker.sh", wrap=inside(folder))

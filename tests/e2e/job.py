@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -99,6 +100,7 @@ def wait_for(condition, what, patience=PATIENCE):
 class JobTest(unittest.TestCase):
     """A temporary folder, a mark, and the check that neither a process nor a temporary file is left."""
 
+    surroundings = ()  # What muster is started through: as another user, as on an older kernel.
     patience = 2 * PATIENCE  # Seconds for a whole test: a wait with a deadline of its own says better what was late.
 
     def setUp(self):
@@ -116,6 +118,8 @@ class JobTest(unittest.TestCase):
         self.keeps_temporary = False
         self.locks = self.folder / "locks"
         self.locks.mkdir()
+        for each in (self.folder, self.temporary, self.locks):  # Whoever the workers are.
+            each.chmod(0o777)
 
     def limit_time(self):
         """A test that takes too long fails where it waits, whatever for; so does each step of its clean-up."""
@@ -156,7 +160,7 @@ flock -n 9 || {{ echo "a second holder of rank $RANK" >> "{locks}/violations"; e
 
     def start(self, *arguments, wrap=(), **options):
         """muster in the background; its stderr and stdout are pipes unless given."""
-        command = [*map(str, wrap), str(MUSTER), *map(str, arguments)]
+        command = [*map(str, wrap), *map(str, self.surroundings), str(MUSTER), *map(str, arguments)]
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
         options.setdefault("env", self.environment)
@@ -189,6 +193,11 @@ flock -n 9 || {{ echo "a second holder of rank $RANK" >> "{locks}/violations"; e
         process = self.start(*arguments, **options)
         out, err = process.communicate(timeout=PATIENCE)
         return process.returncode, out, err
+
+    def free_port(self):
+        """One that nobody has now, on loopback."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            return server.getsockname()[1]
 
     def lines_of(self, name):
         path = self.folder / name

@@ -1,4 +1,4 @@
-"""Keeper alone, agent alone and both killed with SIGKILL at seeded times: nothing of the job is left within a second.
+"""Keeper, agent, both, a worker or what a worker left, killed with SIGKILL at seeded times: nothing of the job is left.
 
 MUSTER_KILLS says how many trials are run (50), MUSTER_SEED which; MUSTER_KILL_LOG names a file that gets each result.
 Needs root, for PID namespaces.
@@ -43,7 +43,9 @@ class Kills(unittest.TestCase):
         with open(LOG or os.devnull, "a") as log:
             for number in range(TRIALS):
                 phase = chance.choice(["start", "start", "restart", "stop"])
-                victim = chance.choice(["keeper", "agent", "keeper", "agent", "both"])
+                victim = chance.choice(["keeper", "agent", "keeper", "agent", "both", "worker", "grandchild"])
+                if victim in ("worker", "grandchild"):
+                    phase = "start"  # The others leave when they are asked.
                 window = STOP_WINDOW if phase == "stop" else 2 * start
                 after = chance.uniform(0, window)
                 workers = chance.choice([4, 4, 24])

@@ -6,6 +6,7 @@ in the namespace: the kernel's own list of processes, which nothing can hide fro
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -73,7 +74,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--muster", required=True)
     parser.add_argument("--phase", choices=["start", "restart", "stop"], required=True)
-    parser.add_argument("--victim", choices=["keeper", "agent", "both", "nobody"], required=True)
+    parser.add_argument("--victim", choices=["keeper", "agent", "both", "worker", "grandchild", "nobody"], required=True)
     parser.add_argument("--after", type=float, required=True, help="seconds from the phase's beginning")
     parser.add_argument("--workers", type=int, default=4)
     arguments = parser.parse_args()
@@ -106,14 +107,22 @@ def main():
                 os.kill(keeper, signal.SIGTERM)
             while time.monotonic() - began < arguments.after:
                 pass
-            agents = []
-            if arguments.victim != "keeper":
-                wait_until(lambda: children_of(keeper), PATIENCE)
-                agents = children_of(keeper)
-            pids = {"keeper": [keeper], "agent": agents, "both": [keeper, *agents]}[arguments.victim]
+            descendants = lambda: [pid for pid in others() if pid not in (keeper, *children_of(keeper))]
+            candidates = {
+                "keeper": lambda: [keeper],
+                "agent": lambda: children_of(keeper),
+                "both": lambda: children_of(keeper) and [keeper, *children_of(keeper)],
+                "worker": lambda: [pid for pid in descendants() if is_worker(pid)][:1],
+                "grandchild": lambda: [pid for pid in descendants() if not is_worker(pid)][:1],
+            }[arguments.victim]
+            pids = []
+            wait_until(lambda: pids or pids.extend(candidates()) or pids, PATIENCE)
             result["killed"] = len(pids)
             for pid in pids:
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if arguments.victim == "grandchild":  # The job goes on without it.
+                os.kill(keeper, signal.SIGTERM)
         # Where both were killed the parent-death signal is all that is left: it ends workers, not what they started.
         left = lambda: [pid for pid in others() if arguments.victim != "both" or is_worker(pid)]
         result["gone"] = wait_until(lambda: not left(), PATIENCE)

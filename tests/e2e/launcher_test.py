@@ -30,13 +30,14 @@ class Environment(JobTest):
             seen = dict(entry.split("=", 1) for entry in entries)
             ports.add(seen["MASTER_PORT"])
             beacons.add(seen["MUSTER_BEACON"])
+            private = pathlib.Path(seen["MUSTER_BEACON"]).parent
             inherited = set(self.environment) | {"PWD", "SHLVL", "_", "OLDPWD"}
             expected = {
                 "RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "LOCAL_SIZE": "2",
                 "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1", "ROLE_NAME": "trainer", "ROLE_RANK": rank,
                 "ROLE_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": seen["MASTER_PORT"],
                 "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "3", "TORCHELASTIC_RUN_ID": "job 7",
-                "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_ERROR_FILE": "",
+                "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_ERROR_FILE": f"{private}/error_0_{rank}.json",
                 "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
                 "OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // 2)),
                 "MUSTER_BEACON": seen["MUSTER_BEACON"],

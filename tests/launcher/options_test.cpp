@@ -25,7 +25,7 @@ TEST_CASE("without flags the defaults hold", "[launcher][options]") {
   CHECK(options.master == Endpoint{"127.0.0.1", 0});
   CHECK(options.worker_store == WorkerStore::Agent);
   CHECK_FALSE(options.log_dir);
-  CHECK(options.shutdown_timeout == 30s);
+  CHECK(options.stopping.grace == 30s);
   CHECK(options.pass_local_rank == PassLocalRank::No);
   CHECK(options.log_level == spdlog::level::info);
   CHECK(options.invoked_as == "/opt/bin/muster");
@@ -70,20 +70,25 @@ TEST_CASE("a machine is asked only what a flag wants to know", "[launcher][optio
 }
 
 TEST_CASE("flags of ours have variables of ours", "[launcher][options]") {
-  const Environment environment{{"MUSTER_WORKER_STORE", "torch"},
-                                {"MUSTER_PASS_LOCAL_RANK", "dash"},
-                                {"MUSTER_LOG_LEVEL", "debug"},
-                                {"PET_LOG_LEVEL", "off"},
-                                {"LOGLEVEL", "ERROR"}};
+  const Environment environment{
+      {"MUSTER_WORKER_STORE", "torch"}, {"MUSTER_PASS_LOCAL_RANK", "dash"},
+      {"MUSTER_LOG_LEVEL", "debug"},    {"MUSTER_REPORT", "end.json"},
+      {"PET_LOG_LEVEL", "off"},         {"LOGLEVEL", "ERROR"}};
   const auto options = options_of({"x"}, environment);
   CHECK(options.worker_store == WorkerStore::Torch);
   CHECK(options.pass_local_rank == PassLocalRank::Dash);
   CHECK(options.log_level == spdlog::level::debug);
+  CHECK(options.report == "end.json");
+  CHECK(options.report_origin == "MUSTER_REPORT");
   const auto over = options_of(
       {"--worker-store=agent", "--pass-local-rank", "--log-level", "warn", "x"}, environment);
   CHECK(over.worker_store == WorkerStore::Agent);
   CHECK(over.pass_local_rank == PassLocalRank::Underscore);
   CHECK(over.log_level == spdlog::level::warn);
+}
+
+TEST_CASE("a report that is named by an empty text is none", "[launcher][options]") {
+  CHECK(options_of({"--report=", "x"}, {{"MUSTER_REPORT", "end.json"}}).report.empty());
 }
 
 TEST_CASE("LOGLEVEL is read as torchrun reads it, and never refused", "[launcher][options]") {
@@ -97,7 +102,7 @@ TEST_CASE("LOGLEVEL is read as torchrun reads it, and never refused", "[launcher
 
 TEST_CASE("times have units, seconds where none is said", "[launcher][options]") {
   const auto timeout = [](const std::string& text) {
-    return options_of({"--shutdown-timeout=" + text, "x"}).shutdown_timeout;
+    return options_of({"--shutdown-timeout=" + text, "x"}).stopping.grace;
   };
   CHECK(timeout("5") == 5s);
   CHECK(timeout("500ms") == 500ms);
@@ -109,8 +114,8 @@ TEST_CASE("times have units, seconds where none is said", "[launcher][options]")
 
 TEST_CASE("torchrun's variable for the grace counts below its flag", "[launcher][options]") {
   const Environment environment{{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "7"}};
-  CHECK(options_of({"x"}, environment).shutdown_timeout == 7s);
-  CHECK(options_of({"--shutdown-timeout=5", "x"}, environment).shutdown_timeout == 5s);
+  CHECK(options_of({"x"}, environment).stopping.grace == 7s);
+  CHECK(options_of({"--shutdown-timeout=5", "x"}, environment).stopping.grace == 5s);
   CHECK(error_of({"x"}, {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "soon"}})
             .starts_with("TORCH_ELASTIC_SHUTDOWN_TIMEOUT: 'soon' is not a time: give "));
 }
@@ -132,13 +137,107 @@ TEST_CASE("local ranks that nobody has are said, not refused", "[launcher][optio
                                  "--local-ranks-filter names local rank 5, but the highest is 1"});
 }
 
+TEST_CASE("ranks are filtered by number and range, on the node and in the job",
+          "[launcher][options]") {
+  const auto output = options_of({"--nproc-per-node=16", "--local-ranks-filter=0,5-7",
+                                  "--ranks-filter", "8-70000", "x"})
+                          .output;
+  CHECK(output.local_ranks_filter->text() == "0,5-7");
+  CHECK(output.ranks_filter->text() == "8-70000");
+  CHECK_FALSE(options_of({"--ranks-filter=", "x"}).output.ranks_filter);
+  for (const std::string wrong : {"a", "3-1", "-1", "1-", "1-2-3", "65536"}) {
+    CHECK(error_of({"--local-ranks-filter=" + wrong, "x"})
+              .starts_with("--local-ranks-filter: '" + wrong + "' is not a list of local ranks"));
+  }
+}
+
+TEST_CASE("the prefix is the flag's, or its variable's, or torchrun's other variable's",
+          "[launcher][options]") {
+  const std::string other = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";
+  const std::string own = "PET_LOG_LINE_PREFIX_TEMPLATE";
+  const auto prefix = [](const Words& flags, const Environment& environment) {
+    Words words = flags;
+    words.insert(words.end(), {"--tee=3", "x"});
+    return options_of(words, environment).output.prefix;
+  };
+  CHECK_FALSE(prefix({}, {{other, ""}}));
+  CHECK(prefix({}, {{other, "o"}}) == "o");
+  CHECK(prefix({}, {{other, "o"}, {own, "p"}}) == "p");
+  CHECK(prefix({"--log-line-prefix-template=f"}, {{other, "o"}, {own, "p"}}) == "f");
+  CHECK(prefix({"--log-line-prefix-template="}, {{other, "o"}, {own, "p"}}) == "o");
+  CHECK(options_of({"--log-line-prefix-template=f", "x"}).notices ==
+        Words{"--log-line-prefix-template has no effect without --tee or --fold"});
+  CHECK(options_of({"x"}, {{other, "o"}}).notices.empty());
+}
+
+TEST_CASE("copies of lines need a folder, and texts that are not empty", "[launcher][options]") {
+  const auto output = options_of({"--duplicate-stdout-filters=a,,b,c", "--tee=3", "--log-dir=d",
+                                  "--duplicate-stderr-filters=Error", "x"})
+                          .output;
+  CHECK(output.stdout_filters == Words{"a,b", "c"});
+  CHECK(output.stderr_filters == Words{"Error"});
+  CHECK(error_of({"--duplicate-stderr-filters=a", "--tee=3", "x"}) ==
+        "--duplicate-stderr-filters needs a folder for the file with the copies: give --log-dir "
+        "DIR");
+  CHECK(error_of({"--duplicate-stdout-filters=a", "--log-dir=/dev/null", "x"})
+            .starts_with("--duplicate-stdout-filters needs a folder"));
+  CHECK(error_of({"--duplicate-stdout-filters=a,", "x"})
+            .starts_with("--duplicate-stdout-filters: 'a,' is not a list of texts"));
+  CHECK(options_of({"--duplicate-stdout-filters=a", "--log-dir=d", "x"}).notices.size() == 1);
+}
+
+TEST_CASE("sizes of log files have units", "[launcher][options]") {
+  const auto size = [](const std::string& text) {
+    return options_of({"--log-max-size=" + text, "-r3", "x"}).output.log_max_size;
+  };
+  CHECK(size("4096") == 4096);
+  CHECK(size("1K") == 1024);
+  CHECK(size("100M") == 100 * 1024 * 1024);
+  CHECK(size("2GiB") == 2LL * 1024 * 1024 * 1024);
+  CHECK(size("1tb") == 1LL << 40);
+  for (const std::string wrong : {"", "0", "-1", "1X", "M", "1.5G", "1 MB x", "99999999T"}) {
+    CHECK(error_of({"--log-max-size=" + wrong, "x"})
+              .starts_with("--log-max-size: '" + wrong + "' is not a size: give bytes above 0"));
+  }
+  CHECK(options_of({"--log-max-size=1K", "x"}).notices.size() == 1);
+  CHECK(options_of({"--log-keep=3", "-r3", "x"}).notices ==
+        Words{"--log-keep has no effect without --log-max-size"});
+  CHECK(options_of({"--log-keep=3", "--log-max-size=1K", "-r3", "x"}).output.log_keep == 3U);
+}
+
+TEST_CASE("who reads the input: all, none or one", "[launcher][options]") {
+  const auto input = [](const std::string& text) {
+    return options_of({"--stdin=" + text, "x"}).output.input;
+  };
+  CHECK(options_of({"x"}).output.input.to == StdinPlan::To::Inherited);
+  CHECK(input("all").to == StdinPlan::To::All);
+  CHECK(input("none").to == StdinPlan::To::None);
+  CHECK(input("12").to == StdinPlan::To::One);
+  CHECK(input("12").rank == 12);
+  CHECK(error_of({"--stdin=some", "x"}) ==
+        "--stdin: 'some' is not a reader of the input: give all, none, or the rank of one worker");
+  CHECK(error_of({"--stdin=-1", "x"}).starts_with("--stdin: '-1' is not a reader"));
+}
+
+TEST_CASE("JSON lines are of one rank, and have no prefix", "[launcher][options]") {
+  CHECK(options_of({"--log-format=json", "x"}).output.log_format == LogFormat::Json);
+  CHECK(options_of({"--log-format", "text", "x"}).output.log_format == LogFormat::Text);
+  CHECK(options_of({"x"}, {{"MUSTER_FOLD", "1"}}).output.fold);
+  CHECK(error_of({"--log-format=xml", "x"}) ==
+        "--log-format: 'xml' is not a log format: give text or json");
+  CHECK(error_of({"--log-format=json", "--fold", "x"}) ==
+        "--fold and --log-format json exclude each other: a JSON line is of one rank");
+  CHECK(options_of({"--log-format=json", "--tee=3", "--log-line-prefix-template=f", "x"}).notices ==
+        Words{"--log-line-prefix-template has no effect on JSON lines"});
+}
+
 TEST_CASE("a log folder of /dev/null means no files", "[launcher][options]") {
   const auto options =
       options_of({"--log-dir=/dev/null", "-r3", "-t1", "--local-ranks-filter=0", "x"});
   CHECK_FALSE(options.log_dir);
   CHECK(options.redirects == StreamMap{});
   CHECK(options.tee == StreamMap{});
-  CHECK_FALSE(options.local_ranks_filter);
+  CHECK_FALSE(options.output.local_ranks_filter);
   CHECK(options.notices.size() == 1);
   CHECK(options_of({"--log-dir=/dev/null", "x"}).notices.empty());
 }
@@ -225,9 +324,9 @@ TEST_CASE("every flag of torchrun that is not there is refused as such", "[launc
 
 TEST_CASE("flags that are not there are named all at once", "[launcher][errors]") {
   const std::string said = "of torchrun that this version of muster does not have yet: ";
-  CHECK(error_of({"--virtual_local_rank", "--log_line_prefix_template=x", "--nproc_per_node=2",
-                  "train.py"}) ==
-        "--log-line-prefix-template and --virtual-local-rank are flags " + said + "leave them out");
+  CHECK(error_of(
+            {"--virtual_local_rank", "--event_log_handler=x", "--nproc_per_node=2", "train.py"}) ==
+        "--event-log-handler and --virtual-local-rank are flags " + said + "leave them out");
   CHECK(error_of({"--numa-binding=node", "x.py"}, {{"PET_SIGNALS_TO_HANDLE", "SIGTERM"}}) ==
         "--numa-binding and PET_SIGNALS_TO_HANDLE are flags, or stand for flags, " + said +
             "leave out or unset them");
@@ -280,8 +379,8 @@ TEST_CASE("a bad value is named with its origin and with what is right", "[launc
        "--tee: '70000:1' is not a choice of streams: give 0 (none), 1 (stdout), 2 (stderr), 3 "
        "(both), or local ranks with one each: 0:3,1:2"},
       {{"--local-ranks-filter=0,,1", "x"},
-       "--local-ranks-filter: '0,,1' is not a list of local ranks: give integers with commas: "
-       "0,1,2"},
+       "--local-ranks-filter: '0,,1' is not a list of local ranks: give integers or ranges "
+       "with commas: 0,2-5"},
       {{"--master-port=65536", "x"},
        "--master-port: '65536' is not a port: give an integer from 0 to 65535 (0: any free port)"},
       {{"--master-addr=", "x"},
@@ -310,6 +409,9 @@ TEST_CASE("a bad value is named with its origin and with what is right", "[launc
        "(--local-rank=N)"},
       {{"--log-level=loud", "x"},
        "--log-level: 'loud' is not a log level: give trace, debug, info, warn, error or off"},
+      {{"--report=-", "x"},
+       "--report: '-' is not a file: give a name; the workers' own output would stand around it on "
+       "stdout"},
       {{"--monitor-interval=0", "x"},
        "--monitor-interval: '0' is not an interval: give seconds above 0 (it has no meaning here)"},
       {{"-m", "--no-python", "x"},

@@ -88,12 +88,12 @@ std::vector<std::string> fields_of(const Options& options) {
     if (value != usual) fields.push_back(name + "=" + value);
   };
   std::string filter;
-  if (options.local_ranks_filter) {
-    for (const LocalRank rank : *options.local_ranks_filter) {
-      filter += (filter.empty() ? "" : ",") + std::to_string(rank.value);
+  if (const auto& ranks = options.output.local_ranks_filter) {
+    for (std::uint32_t rank = 0; rank <= ranks->highest(); ++rank) {
+      if (ranks->contains(rank)) filter += (filter.empty() ? "" : ",") + std::to_string(rank);
     }
   }
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options.shutdown_timeout);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options.stopping.grace);
   add("nproc_per_node", std::to_string(options.nproc), "1");
   add("max_restarts", std::to_string(options.job.max_restarts), "0");
   add("standalone", options.standalone ? "True" : "False", "False");

@@ -292,6 +292,11 @@ void World::act(Node& node, const WorkerGroup::Signal& signal) {
                });
 }
 
+/// Workers here have no children.
+void World::act(Node& node, const WorkerGroup::SignalTree&) {
+  if (!has_workers(node)) tell_node(node, WorkerGroup::Event{WorkerGroup::TreeEmptied{}});
+}
+
 void World::act(Node& node, const WorkerGroup::KillTree&) { kill_tree(node); }
 
 void World::act(Node& node, const WorkerGroup::Send& send) {

@@ -209,6 +209,7 @@ class World {
   void act(Node& node, const WorkerGroup::StopKnocking& stop);
   void act(Node& node, const WorkerGroup::Spawn& spawn);
   void act(Node& node, const WorkerGroup::Signal& signal);
+  void act(Node& node, const WorkerGroup::SignalTree& signal);
   void act(Node& node, const WorkerGroup::KillTree& kill);
   void act(Node& node, const WorkerGroup::Send& send);
   void act(Node& node, const WorkerGroup::EndRound& end);

@@ -150,7 +150,8 @@ class SoloSim {
     at(pick(2) == 0 ? pick(1000) * 1ms : pick(100) * 1s, [this, id, status, leaves_child, round] {
       if (!processes_.contains(id)) return;
       if (leaves_child) {
-        const auto child = born({.round = round, .index = {}, .obeys = false, .killable = true});
+        const auto child =
+            born({.round = round, .index = {}, .obeys = pick(2) == 0, .killable = true});
         at(pick(30) * 1s, [this, child] { gone(child, {}); });
       }
       gone(id, status);
@@ -167,6 +168,15 @@ class SoloSim {
   void act(const WorkerGroup::Knock&) { broken_ = "a node that is alone knocked"; }
   void act(const WorkerGroup::StopKnocking&) { broken_ = "a node that is alone knocked"; }
   void act(const WorkerGroup::TellWorkers&) { broken_ = "there was nothing to tell"; }
+  void act(const WorkerGroup::SignalTree& signal) {
+    for (const auto& [id, process] : processes_) {
+      const bool ends = process.killable && (process.obeys || signal.signal == SIGKILL);
+      if (process.index || !ends) continue;
+      at(pick(2000) * 1ms,
+         [this, child = id, number = signal.signal] { gone(child, {.signal = number}); });
+    }
+    if (processes_.empty()) feed(WorkerGroup::TreeEmptied{});
+  }
   void act(const WorkerGroup::KillTree&) {
     for (const auto& [id, process] : processes_) {
       if (process.killable)

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from harness.launch import LINE_BYTES
+from harness.launch import LINE_BYTES, PRINT_OF_MANY, PRINTERS
 from harness.nodes import LEASE_S, SILENT_BUDGET_S
 from harness.store import BUDGET_OPERATIONS
 
@@ -30,7 +30,8 @@ def verdicts(s):
         _against_dash(
             s, "job-8", "wall_ms", 2.5,
             "a job of 8 workers that exit at once, whole wall time: 2.5 times dash"),
-        _restart(s), _memory(s), _cpu(s), _tee(s),
+        _restart(s), _memory(s), _cpu(s), _tee(s, "tee", "print", "lines"),
+        _tee(s, "tee-8", PRINT_OF_MANY, f"lines of {PRINTERS} workers"),
         _store_alone(s), _store_pipelined(s), _opened(s), _woken(s),
         _meet(s, 2, 20.0), _meet(s, 16, 100.0), _restart_across(s),
         _change(s, "killed", 500.0, "an agent killed, to the survivor running at the smaller world "
@@ -93,17 +94,17 @@ def _cpu(s):
                     0.05, ours, "{:.4f} s", _shown(theirs, "{:.2f} s"))
 
 
-def _tee(s):
-    tee = {"part": "print", "way": "tee"}
-    inherited = {"part": "print", "way": "inherited"}
-    budget = "lines through tee: half of the rate of an inherited stdout, and ahead of torchrun"
+def _tee(s, name, part, what):
+    tee = {"part": part, "way": "tee"}
+    inherited = {"part": part, "way": "inherited"}
+    budget = f"{what} through tee: half of the rate of an inherited stdout, and ahead of torchrun"
     ours, whole, theirs = (
         mib_per_s(s, about) for about in (tee | MUSTER, inherited | MUSTER, tee | TORCHRUN))
     peer = _shown(theirs, "{:,.0f} MiB/s")
     if ours is None or whole is None:
-        return Verdict("tee", budget, None, None, peer)
+        return Verdict(name, budget, None, None, peer)
     ahead = "" if theirs is None else f", {ours / theirs:.2f} times torchrun's"
-    return Verdict("tee", budget, f"{ours / whole:.2f} of inherited{ahead} ({ours:,.0f} MiB/s)",
+    return Verdict(name, budget, f"{ours / whole:.2f} of inherited{ahead} ({ours:,.0f} MiB/s)",
                    ours / whole >= 0.5 and (theirs is None or ours > theirs), peer)
 
 

@@ -5,6 +5,8 @@ import random
 
 SHELL = 'i=0; while [ $i -lt "$1" ]; do "$0" exit & i=$((i + 1)); done; wait'
 LINE_BYTES = 100
+PRINTERS = 8
+PRINT_OF_MANY = f"print of {PRINTERS}"
 POLL_PHASE_MS = 100  # torchrun looks at its workers at this interval: deaths are spread over it.
 SEED = 20
 
@@ -113,12 +115,19 @@ def memory(programs, journal, plan, found):
 
 def prints(programs, journal, plan, found):
     journal.say(f"launch: {plan.print_mib} MiB of lines, inherited and through tee")
-    lines = str(plan.print_mib * (1 << 20) // LINE_BYTES)
-    measure = [programs.launch_bench, "print", "--workers", "1", "--lines", lines, "--"]
+    lines = plan.print_mib * (1 << 20) // LINE_BYTES
+    print_lines(programs, journal, plan, found, "print", 1, ["print", str(lines)])
+    print_lines(programs, journal, plan, found, PRINT_OF_MANY, PRINTERS,
+                ["print-all", str(lines // PRINTERS)])
+
+
+def print_lines(programs, journal, plan, found, part, workers, act):
+    lines = str(workers * int(act[1]))
+    measure = [programs.launch_bench, "print", "--workers", str(workers), "--lines", lines, "--"]
     for repetition in range(plan.prints):
         for name, command in found.items():
             if name != "muster" and repetition >= plan.peer_repetitions:
                 continue
             for way, flags in (("inherited", ()), ("tee", ("--tee", "3"))):
-                about = {"part": "print", "launcher": name, "way": way, "repetition": repetition}
-                journal.take(about, measure + command(1, ["print", lines], *flags))
+                about = {"part": part, "launcher": name, "way": way, "repetition": repetition}
+                journal.take(about, measure + command(workers, act, *flags))

@@ -26,7 +26,7 @@ MACHINE = """\
 Machine: {cpu}, {cores} cores ({kind}{memory_gib} GiB), Linux {kernel}, {system}, {compiler}.
 {build_type} build of {commit}, {date}; load average before the run: {load_before}{priority}."""
 
-PARTS = {"store": ("load", "crowd"), "launch": ("start", "restart", "memory", "print"),
+PARTS = {"store": ("load", "crowd"), "launch": ("start", "restart", "memory", "print", "print of 8"),
          "nodes": ("meet", "restart across", "change", "swarm")}
 EARLIER = "The figures of {part} are of an earlier run: {build_type} build of {commit}, {date}; load average {load_before}."
 

@@ -9,7 +9,7 @@ import threading
 
 from harness import report
 
-EXPECTED_PARTS = {"load", "crowd", "start", "restart", "memory", "print", "meet",
+EXPECTED_PARTS = {"load", "crowd", "start", "restart", "memory", "print", "print of 8", "meet",
                   "restart across", "change", "swarm"}
 EXPECTED_TITLES = ("Budgets", "Launch", "The launcher's own cost", "Restart", "Output",
                    "Many nodes: the start", "Many nodes: one is lost, one joins",

@@ -1,6 +1,6 @@
 """The tables of docs/benchmarks.md: ratios first, then medians."""
 
-from harness import budgets, store
+from harness import budgets, launch, store
 from harness.budgets import FLOOR, LIBUV, MUSTER, OURS
 
 LAUNCH = """\
@@ -20,8 +20,9 @@ instructions of the new group.
 """
 
 OUTPUT = """\
-Rank 0 prints lines of 100 bytes, 200 MiB of them, into a pipe, and every line must come out of it:
-from the worker's first instruction to the last byte. The rate counts what the worker printed.
+Rank 0, or each of 8 workers its share, prints lines of 100 bytes, 200 MiB of them, into a pipe, and
+every line must come out of it: from a worker's first instruction to the last byte. The rate counts
+what the workers printed.
 """
 
 LOAD = """\
@@ -143,18 +144,21 @@ def restarts(s):
 
 
 def output(s):
-    def row(name):
-        ways = [{"part": "print", "launcher": name, "way": way} for way in ("inherited", "tee")]
+    def row(part_and_name):
+        part, name = part_and_name
+        ways = [{"part": part, "launcher": name, "way": way} for way in ("inherited", "tee")]
         rates = [budgets.mib_per_s(s, way) for way in ways]
         return [
-            name,
+            f"{name}, {launch.PRINTERS} workers" if part == launch.PRINT_OF_MANY else name,
             ratio(rates[1] / rates[0] if all(rates) else None),
             *(number(rate, "{:,.0f}") for rate in rates),
             *(number(s.median("cpu_s", **way), "{:.2f}") for way in ways),
         ]
 
+    rows = [(part, name) for part in ("print", launch.PRINT_OF_MANY)
+            for name in s.each("launcher", part=part)]
     head = ["", "tee, of inherited", "inherited MiB/s", "tee MiB/s", "CPU s inherited", "CPU s tee"]
-    return titled("Output", table(head, map(row, s.each("launcher", part="print"))), OUTPUT)
+    return titled("Output", table(head, map(row, rows)), OUTPUT)
 
 
 def load(s):

@@ -76,7 +76,8 @@ void Sim::say(const std::string& name, Report report) {
 void Sim::ping(const std::string& name) {
   auto& agent = agents_.at(name);
   agent.pinged = now_;
-  if (agent.link) feed(Rendezvous::Heard{*agent.link, Ping{++agent.ping}});
+  if (agent.link)
+    feed(Rendezvous::Heard{*agent.link, Ping{++agent.ping, agent.memory_used, agent.memory_limit}});
 }
 
 void Sim::start(const std::string& name) {

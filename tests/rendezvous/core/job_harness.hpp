@@ -27,6 +27,8 @@ struct Agent {
   bool slow = false;  ///< Says nothing by itself: the test does.
   bool alive = true;
   std::uint64_t ping = 0;
+  std::uint64_t memory_used = 0;  ///< As its pings say it.
+  std::uint64_t memory_limit = 0;
   TimePoint pinged;
 
   std::vector<Assignment> assignments;

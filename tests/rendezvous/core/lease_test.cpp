@@ -169,3 +169,43 @@ TEST_CASE("a lease that ended at the agent is a lost node, though the server had
   CHECK(sim["b"].assignment().nodes == 2);
   CHECK(sim.noted("first cause: node b was lost: its lease ended"));
 }
+
+TEST_CASE("a node that is lost with hardly any memory left was probably killed for it",
+          "[rendezvous][lease]") {
+  constexpr std::uint64_t kGibibyte = std::uint64_t{1} << 30U;
+  const std::string note = "; probably killed for memory as a whole: 7.9 of 8.0 GiB were in use";
+  Sim sim(nodes(1, 2));
+  running(sim, {"a", "b"});
+  const auto lose = [&sim](std::uint64_t used, std::uint64_t limit) {
+    sim["b"].memory_used = used;
+    sim["b"].memory_limit = limit;
+    sim.ping("b");
+  };
+  const auto reason = [&sim] { return sim["a"].stops.at(0).reason; };
+  lose(kGibibyte * 79 / 10, 8 * kGibibyte);
+  SECTION("its lease ended") {
+    sim.freeze("b");
+    sim.advance(13s);
+    CHECK(reason() == "node b was lost: its lease ended: no ping for 12.5s" + note);
+  }
+  SECTION("its keeper says that its agent was killed") {
+    sim.farewell("b", "its agent was killed by SIGKILL (signal 9)");
+    CHECK(reason() == "node b was lost: its agent was killed by SIGKILL (signal 9)" + note);
+  }
+  SECTION("it crashed") {
+    sim.farewell("b", "its agent was killed by SIGSEGV (signal 11)");
+    CHECK(reason().find("memory") == std::string::npos);
+  }
+  SECTION("there was room again") {
+    lose(7 * kGibibyte, 8 * kGibibyte);
+    sim.freeze("b");
+    sim.advance(13s);
+    CHECK(reason().find("memory") == std::string::npos);
+  }
+  SECTION("it has no limit") {
+    lose(7 * kGibibyte, 0);
+    sim.freeze("b");
+    sim.advance(13s);
+    CHECK(reason().find("memory") == std::string::npos);
+  }
+}

@@ -1,0 +1,25 @@
+#include "agent/run/filtered_lines.hpp"
+
+#include "agent/run/wall_time.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::agent {
+
+void FilteredLines::take(const Line& line) {
+  const bool is_wanted = std::any_of(
+      texts_.begin(), texts_.end(),
+      [&line](const std::string& text) { return line.text.find(text) != std::string_view::npos; });
+  if (!is_wanted) return;
+  turn_ += prefix_.text(prefix_.has_time() ? local_time_text() : std::string());
+  turn_ += line.text;
+  turn_ += '\n';
+}
+
+void FilteredLines::flush() {
+  file_.write(turn_);
+  turn_.clear();
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace muster::posix {
+
+/// Microseconds since 1970, by a clock that may be set: for people, never for a decision.
+[[nodiscard]] inline std::int64_t wall_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
+}  // namespace muster::posix
