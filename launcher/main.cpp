@@ -445,12 +445,6 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
 }  // namespace
 }  // namespace muster::launcher
 
-/// Before the libraries are initialised: gRPC opens a descriptor then, which would be taken for the
-/// stdin that a user has closed.
-[[gnu::constructor(101)]] static void take_standard_descriptors() {
-  muster::posix::ensure_standard_descriptors();
-}
-
 int main(int argc, char** argv) {
   return muster::agent::run_kept([argc, argv](const muster::agent::KeeperLink& keeper) {
     const std::vector<std::string> arguments(argv, argv + argc);

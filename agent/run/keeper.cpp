@@ -135,7 +135,6 @@ std::vector<int> user_signals(const posix::SignalSettings& inherited) {
 }
 
 int run_kept(const std::function<int(const KeeperLink&)>& agent) {
-  posix::ensure_standard_descriptors();
   posix::close_others_on_exec();
   const int parent = posix::parent_pid();
   auto user = posix::current_signal_settings();

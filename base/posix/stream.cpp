@@ -135,11 +135,4 @@ void enlarge_pipe(int fd, std::size_t size) {
   ::fcntl(fd, F_SETPIPE_SZ, static_cast<int>(size));
 }
 
-void ensure_standard_descriptors() {
-  for (int fd = 0; fd < 3; ++fd) {
-    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-    if (::open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd) ::_exit(1);
-  }
-}
-
 }  // namespace muster::posix

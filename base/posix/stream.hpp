@@ -73,8 +73,4 @@ void set_non_blocking(int fd);
 /// it stays as it is.
 void enlarge_pipe(int fd, std::size_t size);
 
-/// Opens /dev/null on those of 0, 1 and 2 that are closed, so that no later descriptor takes their
-/// number.
-void ensure_standard_descriptors();
-
 }  // namespace muster::posix

@@ -52,6 +52,5 @@ int control(const std::vector<std::string>& argv) {
 }  // namespace muster::ctl
 
 int main(int argc, char** argv) {
-  muster::posix::ensure_standard_descriptors();
   return muster::ctl::control(std::vector<std::string>(argv, argv + argc));
 }

@@ -275,7 +275,6 @@ int run(std::span<const std::string> argv) {
 }  // namespace muster::rendezvous
 
 int main(int argc, char** argv) {
-  muster::posix::ensure_standard_descriptors();
   try {
     return muster::rendezvous::run(std::vector<std::string>(argv, argv + argc));
   } catch (const boost::system::system_error& error) {
