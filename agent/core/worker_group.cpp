@@ -108,6 +108,7 @@ void WorkerGroup::on(TimePoint, const NotSpawned& failed) {
 void WorkerGroup::on(TimePoint now, const Exited& exited) {
   MUSTER_ASSERT(workers_[exited.index] == Worker::Alive);
   const auto* stopping = std::get_if<Stopping>(&phase_);
+  const bool succeeded = exited.status.success() && !exited.has_failed;
   const auto* killing = std::get_if<Killing>(&phase_);
   // Without a beacon, a worker that was asked to save and leaves has saved, whatever its exit code,
   // and one that ends for want of it will not save any more; whether it had finished as well is not
@@ -117,13 +118,13 @@ void WorkerGroup::on(TimePoint now, const Exited& exited) {
       (prepared_ && settings_.preempt_signal != 0 &&
        (left_as_asked(exited.status, settings_.preempt_signal) ||
         exited.evidence.cause == Cause::PeerLoss || exited.evidence.cause == Cause::WorkerError));
-  workers_[exited.index] = exited.status.success() && !saved ? Worker::Succeeded : Worker::Ended;
+  workers_[exited.index] = succeeded && !saved ? Worker::Succeeded : Worker::Ended;
 
   if (killing != nullptr || saved ||
       (stopping != nullptr && left_as_asked(exited.status, stopping->signal))) {
     if (killing == nullptr || !killing->by_lease)
       victims_.push_back({Rank{assignment_.rank_offset.value + exited.index}, exited.status});
-  } else if (!exited.status.success()) {
+  } else if (!succeeded) {
     WorkerFailure failure = exited.evidence;
     failure.status = exited.status;
     fail(std::move(failure), exited.index);

@@ -109,6 +109,7 @@ class WorkerGroup {
     std::uint32_t index;
     ExitStatus status;
     WorkerFailure evidence;
+    bool has_failed = false;  ///< Also by an exit 0 that a timer of its own had made it do.
   };
   struct StopOrdered {
     Stop stop;

@@ -208,8 +208,9 @@ void Agent::worker_ended(std::uint32_t index) {
   logger_.debug("worker ended rank={} {}", assignment_.rank_offset.value + index,
                 describe(*status));
   (void)hear_beacon(index);  // It may have left since it has saved.
-  feed(WorkerGroup::Exited{index, *status,
-                           status->success() ? WorkerFailure{} : examine(index, *status, now)});
+  const bool has_failed = !status->success() || worker.is_overdue;
+  feed(WorkerGroup::Exited{
+      index, *status, has_failed ? examine(index, *status, now) : WorkerFailure{}, has_failed});
 }
 
 WorkerFailure Agent::examine(std::uint32_t index, const ExitStatus& status, std::int64_t ended_at) {

@@ -10,7 +10,7 @@ namespace {
 
 int exit_code_of(const WorkerFailure& failure) {
   if (failure.cause == Cause::LostNode) return kRequeue;
-  if (failure.status) return shell_code(*failure.status);
+  if (failure.status && !failure.status->success()) return shell_code(*failure.status);
   return failure.user_error ? kUsage : kOwnError;
 }
 

@@ -151,6 +151,15 @@ class ErrorFiles(EvidenceTest):
         self.assertEqual(self.parent.read_bytes(), flat)
         self.assertIn(f"replacing the error file {self.parent}", err)
 
+    def test_a_name_that_is_no_text_spoils_nothing(self):
+        """Python writes such bytes as halves of pairs of UTF-16."""
+        pair, half = "\\ud83d\\ude00", "\\udce9"
+        message = '{"message": "pair %s, half %s, slash \\\\udce9"}' % (pair, half)
+        self.assertEqual(json.loads(message)["message"], "pair \U0001f600, half \udce9, slash \\udce9")
+        err = self.run_recording(message.encode())
+        self.assertRegex(err, r"(?m)^  traceback +pair \U0001f600, half \ufffd, slash \\udce9$")
+        self.assertNotIn("makes no sense", err)
+
     def test_what_makes_no_sense_is_said_and_harms_nobody(self):
         for text, why in ((b"{", "not JSON"), (os.urandom(4096), "not JSON"), (b"[" * 100000, "not JSON"),
                           (b'{"message": 5}', "no message"), (b"[1]", "no JSON object"),
