@@ -162,6 +162,7 @@ Result<agent::Outcome> run_alone(boost::asio::io_context& loop, agent::AgentSett
 int tell(const agent::Outcome& outcome, Ending& ending, MeetingPoint* point,
          const agent::KeeperLink& keeper, const agent::JsonFormat* json) {
   auto& facts = ending.facts();
+  facts.survivors = outcome.survivors;
   if (!outcome.verdict) {
     const auto line =
         fmt::format("muster: job {}: {}\n", printable(facts.id), printable(outcome.message));
