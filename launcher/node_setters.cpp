@@ -1,4 +1,5 @@
 #include "base/exit_status.hpp"
+#include "base/text.hpp"
 #include "launcher/rdzv_conf.hpp"
 #include "launcher/setter.hpp"
 #include "launcher/text.hpp"

@@ -125,6 +125,7 @@ Result<Outcome> Agent::run() {
   output_.flush(patience);
   if (fault_) return pass(*fault_);
   MUSTER_ASSERT(outcome_.has_value());
+  outcome_->survivors = std::move(survivors_);
   return std::move(*outcome_);
 }
 
@@ -135,7 +136,10 @@ void Agent::end_tree() {
   // What survived SIGKILL for long has been reported, and is the keeper's to wait for.
   if (!swept.is_empty && !is_stuck_) swept = posix::end_descendants(kLastSweepPatience);
   if (!swept.is_empty) {
-    if (!is_stuck_) logger_.error("{}", posix::describe(swept));
+    if (!is_stuck_) {
+      logger_.error("{}", posix::describe(swept));
+      survivors_ = swept.left;
+    }
     (void)keeper_.farewell.write({});
   } else if (keeper_is_dead_) {
     attendance_.say_farewell("its keeper was killed");
@@ -238,13 +242,13 @@ void Agent::act(const WorkerGroup::EndRound& end) {
 
 void Agent::act(const WorkerGroup::GiveUp& give_up) {
   is_stuck_ = true;
-  const auto pids = posix::descendants();
-  if (pids.empty()) {
+  survivors_ = posix::descendants();
+  if (survivors_.empty()) {
     logger_.error("workers stuck: some process is left, and /proc does not show which");
   } else {
-    logger_.error("workers stuck: {} processes survive SIGKILL", pids.size());
+    logger_.error("workers stuck: SIGKILL does not end {}", count_of(survivors_.size(), "process"));
   }
-  attendance_.report(Stuck{give_up.round, pids});
+  attendance_.report(Stuck{give_up.round, survivors_});
 }
 
 void Agent::act(const WorkerGroup::Knock& knock) {

@@ -143,8 +143,9 @@ void Agent::act(const WorkerGroup::SignalTree& signal) {
   const auto signalled = posix::signal_descendants(
       signal.signal, signal.of_all ? posix::Bystanders() : running, passed_over);
   if (!signalled.empty()) {
-    logger_.info("{} {} processes that the workers {}", asks ? "asking" : "killing",
-                 signalled.size(), signal.of_all && !running.empty() ? "started" : "left");
+    logger_.info("{} {} that the workers {}", asks ? "asking" : "killing",
+                 count_of(signalled.size(), "process"),
+                 signal.of_all && !running.empty() ? "started" : "left");
   }
   if (asks) asked_.insert(signalled.begin(), signalled.end());
   reap();
@@ -159,7 +160,8 @@ void Agent::act(const WorkerGroup::KillTree&) {
   }
   const auto count = posix::signal_descendants(SIGKILL).size();
   if (!asked_.empty() && count > 0) {
-    logger_.info("killing {} processes that the workers left: their time is over", count);
+    logger_.info("killing {} that the workers left: their time is over",
+                 count_of(count, "process"));
     asked_.clear();
   }
   reap();
@@ -256,8 +258,9 @@ void Agent::announce_drain() {
   // The tree must become empty, and our own command's place is in it as well.
   if (preempt_) preempt_->pause();
   if (left == 0) return;
-  logger_.info("waiting up to {} s for {} processes that the workers left",
-               std::chrono::duration<double>(settings_.stopping.drain).count(), left);
+  logger_.info("waiting up to {} s for {} that the workers left",
+               std::chrono::duration<double>(settings_.stopping.drain).count(),
+               count_of(left, "process"));
 }
 
 }  // namespace muster::agent

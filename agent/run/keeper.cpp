@@ -3,6 +3,7 @@
 #include "agent/run/farewell_note.hpp"
 #include "agent/run/lease_guard.hpp"
 #include "agent/run/private_folder.hpp"
+#include "base/exit_codes.hpp"
 #include "base/exit_status.hpp"
 #include "base/posix/fork.hpp"
 #include "base/posix/process_handle.hpp"
@@ -21,18 +22,13 @@
 namespace muster::agent {
 namespace {
 
-constexpr int kOwnError = 1;
-constexpr int kLostNode = 75;
 constexpr Duration kSweepPatience = std::chrono::seconds(10);
 
 /// A server that does not acknowledge a farewell in this time gives the ranks away by the lease.
 constexpr Duration kFarewellPatience = std::chrono::seconds(2);
 
-/// What nobody reads within this time is lost: we have an exit code to deliver.
-constexpr Duration kSayPatience = std::chrono::seconds(5);
-
 void say(const std::string& text) {
-  (void)posix::write_within(2, "muster: " + text + "\n", kSayPatience);
+  (void)posix::write_within(2, "muster: " + text + "\n", posix::kReadPatience);
 }
 
 bool is_crash(int signal) {
@@ -101,7 +97,7 @@ int keep(int agent, posix::SignalSource signals, const Shared& shared, posix::Bo
   if (!in_order) say("the agent " + describe(ended) + "; its workers were ended");
   if (!swept.is_empty) say(posix::describe(swept));
   if (in_order) return ended.code;
-  return is_crash(ended.signal) ? kOwnError : kLostNode;
+  return is_crash(ended.signal) ? kOwnError : kRequeue;
 }
 
 /// All but those that can't be caught, those by which a process reports a fault of its own, those

@@ -40,6 +40,9 @@ class Unblocking {
 /// Waits for room; false when there is none within `patience`.
 [[nodiscard]] bool wait_writable(int fd, Duration patience);
 
+/// How long whoever should read our last words may take; after that the exit code goes first.
+constexpr Duration kReadPatience = std::chrono::seconds(5);
+
 /// Writes all of it to one of our own streams; false when nobody took it within `patience`, or it
 /// is broken.
 [[nodiscard]] bool write_within(int fd, std::string_view bytes, Duration patience);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/exit_codes.hpp"
 #include "base/membership.hpp"
 
 #include <cstddef>
@@ -8,13 +9,6 @@
 #include <vector>
 
 namespace muster::rendezvous {
-
-/// Exit codes of protocol.md 5 that are no worker's own.
-constexpr int kOwnError = 1;
-constexpr int kUsage = 2;
-constexpr int kRequeue = 75;
-constexpr int kNoProgress = 93;
-constexpr int kSignalBase = 128;
 
 /// Failures and victims beside the first cause that a verdict names at most: it goes to every node.
 constexpr std::size_t kMostNamed = 64;

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import time
@@ -287,6 +288,28 @@ class WaysToEnd(EvidenceTest):
                         self.assertEqual(report["cause"]["signal_name"], name)
                     else:
                         self.assertEqual(report["cause"]["exit_code"], code)
+
+
+class CoreDump(EvidenceTest):
+    def setUp(self):
+        super().setUp()
+        pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text()
+        if pattern.startswith(("|", "/")):
+            self.skipTest(f"a core does not go where the worker is, but to {pattern}")
+        if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
+            self.skipTest("the hard limit allows no core")
+
+    def test_is_said_where_one_was_written(self):
+        for limit, dumped in (("$(ulimit -Hc)", True), ("0", False)):
+            with self.subTest(limit):
+                self.script(f"#!/bin/sh\nulimit -c {limit}\nkill -SEGV $$\n")
+                code, err, report = self.run_reported("worker.sh")
+                self.assertEqual((code, report["cause"]["core_dumped"]), (139, dumped), err)
+                self.assertEqual("SIGSEGV (signal 11), core dumped" in err, dumped, err)
+                cores = list(self.folder.glob("core*"))
+                self.assertEqual(len(cores), int(dumped))
+                for core in cores:
+                    core.unlink()
 
 
 class Memory(EvidenceTest):

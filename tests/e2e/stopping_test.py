@@ -1,6 +1,7 @@
 """How workers are ended, and all that they started: who is asked, when, how long it has, and that nothing is left."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -51,7 +52,7 @@ class WhoIsAsked(StoppingTest):
         events = self.lines_of("events")
         self.assertEqual(events[:2], ["saving", "saved"])
         self.assertEqual(sorted(events[2:]), ["far asked", "near asked"])
-        self.assertRegex(err, r"asking \d+ processes that the workers left")
+        self.assertRegex(err, r"asking (1 process|\d+ processes) that the workers left")
 
     def test_the_group_at_once_where_that_is_wanted(self):
         self.script(FAMILY + "trap 'sleep 0.5; echo saved >> events; exit 0' TERM\n"
@@ -68,7 +69,7 @@ class WhoIsAsked(StoppingTest):
         code, _, err = self.ended(job)
         self.assertEqual(code, 143, err)
         self.assertEqual(sorted(self.lines_of("events")), ["far asked", "near asked"])
-        self.assertRegex(err, r"asking \d+ processes that the workers started")
+        self.assertRegex(err, r"asking (1 process|\d+ processes) that the workers started")
         self.assertIn("killed by SIGKILL", err)
 
     def test_what_a_successful_worker_left_when_its_time_is_over(self):
@@ -81,7 +82,7 @@ class WhoIsAsked(StoppingTest):
         code, _, err = self.ended(job)
         self.assertEqual(code, 0, err)
         self.assertEqual(len(self.lines_of("events")), 4)
-        self.assertRegex(err, r"waiting up to 0.5 s for \d+ processes that the workers left")
+        self.assertRegex(err, r"waiting up to 0.5 s for (1 process|\d+ processes) that the workers left")
 
     def test_signals_that_are_for_the_workers(self):
         self.script("#!/bin/sh\ntrap 'echo HUP >> got.$RANK' HUP\ntrap 'echo ALRM >> got.$RANK; exit 0' ALRM\n"
@@ -390,7 +391,8 @@ class Uninterruptible(StoppingTest):
         self.script("#!/bin/sh\necho $$ > pid.$RANK\necho ready >> ready\n"
                     "if [ $RANK = 1 ]; then while [ ! -e fail ]; do sleep 0.01; done; exit 3; fi\nexec sleep 1000\n")
         with freezer() as folder:
-            job = self.start_ready("--nproc-per-node", 2, "--max-restarts", 3, "--shutdown-timeout", 1, lines=2)
+            job = self.start_ready("--nproc-per-node", 2, "--max-restarts", 3, "--shutdown-timeout", 1,
+                                   "--report", "end.json", lines=2)
             stuck = self.lines_of("pid.0")[0]
             (folder / "cgroup.procs").write_text(stuck)
             (folder / "freezer.state").write_text("FROZEN")
@@ -399,9 +401,10 @@ class Uninterruptible(StoppingTest):
             job.wait(PATIENCE)
         code, _, err = self.ended(job)  # The frozen one has the streams open as well.
         self.assertEqual(code, 3, err)
-        self.assertIn("workers stuck: 1 processes survive SIGKILL", err)
+        self.assertIn("workers stuck: SIGKILL does not end 1 process", err)
         self.assertRegex(err, rf"could not be killed: .*{stuck}")
         self.assertNotIn("restarting", err)
+        self.assertEqual(json.loads((self.folder / "end.json").read_text())["survivors"], [int(stuck)])
 
 
 if __name__ == "__main__":
