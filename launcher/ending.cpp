@@ -30,12 +30,6 @@ std::string_view beginning_of(std::string_view text) {
 
 }  // namespace
 
-void say_last(std::string text, const agent::JsonFormat* json) {
-  if (json != nullptr)
-    text = json->own_line("error", text.substr(0, text.find_last_not_of('\n') + 1));
-  (void)posix::write_within(2, text, posix::kReadPatience);
-}
-
 Ending::Ending(std::string job, EndFiles files, const Program& program, std::string_view version,
                Logger& logger, const agent::JsonFormat* json)
     : files_(std::move(files)), program_(program), version_(version), logger_(logger), json_(json) {
@@ -47,28 +41,32 @@ Ending::Ending(std::string job, EndFiles files, const Program& program, std::str
   facts_.err_on_terminal = posix::is_terminal(2);
 }
 
-void Ending::tell(const Verdict& verdict, const std::string& recorded) {
+void Ending::record(const Verdict& verdict, const std::string& recorded) {
   facts_.took = std::chrono::steady_clock::now() - began_;
   facts_.command = shell_text(
       worker_command(program_, verdict.cause ? verdict.cause->local_rank : LocalRank{0}).argv);
-  std::string block;
-  if (verdict.exit_code != 0) {
-    block = closing_block(verdict, facts_);
-    say_last(block, json_);
-  }
-  write(verdict, block, recorded);
+  if (verdict.exit_code != 0) text_ = closing_block(verdict, facts_);
+  write(verdict, recorded);
 }
 
-void Ending::keep(int exit_code, const std::string& message, std::string_view line) {
+void Ending::record(int exit_code, const std::string& message, std::string line) {
   facts_.took = std::chrono::steady_clock::now() - began_;
+  text_ = std::move(line);
   Verdict verdict;
   verdict.exit_code = exit_code;
   verdict.summary = message;
   verdict.alone = true;
-  write(verdict, line, {});
+  write(verdict, {});
 }
 
-void Ending::write(const Verdict& verdict, std::string_view text, const std::string& recorded) {
+void Ending::say(Duration patience) {
+  auto text = text_;
+  if (json_ != nullptr && !text.empty())
+    text = json_->own_line("error", text.substr(0, text.find_last_not_of('\n') + 1));
+  (void)posix::write_within(2, text, patience);
+}
+
+void Ending::write(const Verdict& verdict, const std::string& recorded) {
   facts_.ended_at = posix::wall_now();
   const auto warn_unless = [this](const Result<void>& written, std::string_view what) {
     if (!written) logger_.warn("{}: {}", what, printable(written.error().message));
@@ -83,7 +81,7 @@ void Ending::write(const Verdict& verdict, std::string_view text, const std::str
                 "TORCHELASTIC_ERROR_FILE");
   }
   if (posix::file_exists(kTerminationLog))
-    warn_unless(posix::overwrite_file(kTerminationLog, beginning_of(text)), "termination log");
+    warn_unless(posix::overwrite_file(kTerminationLog, beginning_of(text_)), "termination log");
 }
 
 }  // namespace muster::launcher

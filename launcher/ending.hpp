@@ -18,9 +18,6 @@ struct EndFiles {
   std::string parent_error;  ///< The launcher's own TORCHELASTIC_ERROR_FILE.
 };
 
-/// The last that we say, on stderr; `json`: as a line of that, nullptr: as it is.
-void say_last(std::string text, const agent::JsonFormat* json);
-
 /// Tells how the job ended: on stderr, in the report, and for a failure in the parent's error file
 /// and in /dev/termination-log, where Kubernetes looks for the reason. What can't be written is a
 /// warning.
@@ -28,20 +25,23 @@ class Ending {
  public:
   /// The job begins now. What is referred to outlives it.
   Ending(std::string job, EndFiles files, const Program& program, std::string_view version,
-         Logger& logger, const agent::JsonFormat* json);
+         Logger& logger, const agent::JsonFormat* json);  ///< `json`: how stderr is written;
+                                                          ///< nullptr: as text.
 
   /// To be filled in as it becomes known.
   [[nodiscard]] JobFacts& facts() { return facts_; }
 
-  /// `recorded`: what the worker that was the cause wrote into its error file; empty: nothing that
-  /// is known here.
-  void tell(const Verdict& verdict, const std::string& recorded);
-  /// There is no verdict: an error of our own, or this node left the job. `line` is what stderr was
-  /// told already; the files get it as well.
-  void keep(int exit_code, const std::string& message, std::string_view line);
+  /// Writes the files. `recorded`: what the worker that was the cause wrote into its error file;
+  /// empty: nothing that is known here.
+  void record(const Verdict& verdict, const std::string& recorded);
+  /// There is no verdict: an error of our own, or this node left the job. `line` is for stderr; the
+  /// files get it as well.
+  void record(int exit_code, const std::string& message, std::string line);
+  /// The last that we say, on stderr. Whoever reads it may be slow: so much is lost then.
+  void say(Duration patience);
 
  private:
-  void write(const Verdict& verdict, std::string_view text, const std::string& recorded);
+  void write(const Verdict& verdict, const std::string& recorded);
 
   JobFacts facts_;
   EndFiles files_;
@@ -49,6 +49,7 @@ class Ending {
   std::string_view version_;
   Logger& logger_;
   const agent::JsonFormat* json_;
+  std::string text_;  // For stderr; empty: nothing.
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 

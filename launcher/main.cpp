@@ -158,19 +158,16 @@ Result<agent::Outcome> run_alone(boost::asio::io_context& loop, agent::AgentSett
   return agent.run();
 }
 
-/// How our part in the job ended; returns the exit code. `point`: nullptr on a lone node.
-int tell(const agent::Outcome& outcome, Ending& ending, MeetingPoint* point,
-         const agent::KeeperLink& keeper, const agent::JsonFormat* json) {
+/// Writes down how our part in the job ended. `point`: nullptr on a lone node.
+void record(const agent::Outcome& outcome, Ending& ending, const MeetingPoint* point) {
   auto& facts = ending.facts();
   facts.survivors = outcome.survivors;
   if (!outcome.verdict) {
-    const auto line =
-        fmt::format("muster: job {}: {}\n", printable(facts.id), printable(outcome.message));
-    say_last(line, json);
-    ending.keep(outcome.exit_code, outcome.message, line);
-    return outcome.exit_code;
+    ending.record(
+        outcome.exit_code, outcome.message,
+        fmt::format("muster: job {}: {}\n", printable(facts.id), printable(outcome.message)));
+    return;
   }
-
   const auto& verdict = *outcome.verdict;
   if (point != nullptr) {
     const auto rank = facts.node_rank = point->node_rank();
@@ -178,9 +175,13 @@ int tell(const agent::Outcome& outcome, Ending& ending, MeetingPoint* point,
                                verdict.cause->node_rank == rank;
     facts.is_told_elsewhere = rank && *rank != NodeRank{0} && !is_our_worker && !verdict.alone;
   }
-  ending.tell(verdict, outcome.recorded);
-  if (point != nullptr) point->see_off(agent::user_signals(keeper.user_signals));
-  return verdict.exit_code;
+  ending.record(verdict, outcome.recorded);
+}
+
+/// For whoever reads our streams, twice: what the workers wrote, and how it ended.
+Duration read_patience(const Stopping& stopping) {
+  constexpr int kShare = 4;
+  return stopping.kill_after ? stopping.kept_for_verdict / kShare : posix::kReadPatience;
 }
 
 int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper) {
@@ -216,7 +217,7 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   auto& facts = ending.facts();
   const auto give_up = [&ending](const std::string& message) {
     const int code = own_error(message);
-    ending.keep(code, message, own_error_line(message));
+    ending.record(code, message, own_error_line(message));
     return code;
   };
 
@@ -262,6 +263,10 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   boost::asio::io_context loop(1);
   Result<agent::Outcome> outcome;
   std::unique_ptr<MeetingPoint> point;
+  const auto patience = settings.read_patience = read_patience(options.stopping);
+  settings.on_outcome = [&ending, &point](const agent::Outcome& one) {
+    record(one, ending, point.get());
+  };
   if (meeting) {
     meeting->server.store.limits = settings.store_options.limits;
     point = std::make_unique<MeetingPoint>(loop, *std::move(meeting), keeper, *logger);
@@ -271,7 +276,10 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
     outcome = run_alone(loop, std::move(settings), options, keeper, *logger);
   }
   if (!outcome) return give_up(outcome.error().message);
-  return tell(*outcome, ending, point.get(), keeper, json.get());
+  ending.say(patience);
+  if (!outcome->verdict) return outcome->exit_code;
+  if (point) point->see_off(agent::user_signals(keeper.user_signals));
+  return outcome->verdict->exit_code;
 }
 
 }  // namespace

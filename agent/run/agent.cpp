@@ -17,7 +17,6 @@ namespace muster::agent {
 namespace asio = boost::asio;
 namespace {
 
-constexpr Duration kFlushPatience = std::chrono::seconds(5);
 /// When the keeper is dead we should be gone soon.
 constexpr Duration kFaultPatience = std::chrono::milliseconds(100);
 constexpr Duration kLastSweepPatience = std::chrono::seconds(10);
@@ -121,11 +120,13 @@ Result<Outcome> Agent::run() {
   knocker_.reset();
   if (preempt_) preempt_->pause();
   end_tree();
-  const auto patience = fault_ ? kFaultPatience : kFlushPatience;
-  output_.flush(patience);
+  if (outcome_) {
+    outcome_->survivors = std::move(survivors_);
+    if (!fault_ && settings_.on_outcome) settings_.on_outcome(*outcome_);
+  }
+  output_.flush(fault_ ? kFaultPatience : settings_.read_patience);
   if (fault_) return pass(*fault_);
   MUSTER_ASSERT(outcome_.has_value());
-  outcome_->survivors = std::move(survivors_);
   return std::move(*outcome_);
 }
 

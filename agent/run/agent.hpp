@@ -19,12 +19,14 @@
 #include "base/log/log.hpp"
 #include "base/posix/process_tree.hpp"
 #include "base/posix/signals.hpp"
+#include "base/posix/stream.hpp"
 #include "base/posix/workers_cgroup.hpp"
 #include "rendezvous/client/attendance.hpp"
 #include "rendezvous/store/server.hpp"
 
 #include <csignal>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -68,6 +70,18 @@ struct StopSettings {
   bool dies_with_parent = false;  ///< Ends when the process that started the launcher does.
 };
 
+/// How an agent's part in its job ended.
+struct Outcome {
+  std::optional<Verdict> verdict;  ///< Of the job, known everywhere.
+  /// Where there is no verdict: the node was refused, has left, lost its rendezvous ...
+  int exit_code = 0;
+  std::string message;  ///< Why, for people.
+  /// What the worker that was the verdict's cause wrote into its error file; empty: nothing, or it
+  /// was on another node.
+  std::string recorded;
+  std::vector<int> survivors;  ///< Pids on this node that SIGKILL did not end.
+};
+
 struct AgentSettings {
   std::vector<WorkerPlan> workers;
   EnvironmentSettings environment;
@@ -90,18 +104,10 @@ struct AgentSettings {
   /// The named pipe of the file timer; empty: in the private folder. nullopt: there is no timer.
   std::optional<std::string> timer_file;
   rlimit open_files{};  ///< The user's own limit, for the workers.
-};
-
-/// How an agent's part in its job ended.
-struct Outcome {
-  std::optional<Verdict> verdict;  ///< Of the job, known everywhere.
-  /// Where there is no verdict: the node was refused, has left, lost its rendezvous ...
-  int exit_code = 0;
-  std::string message;  ///< Why, for people.
-  /// What the worker that was the verdict's cause wrote into its error file; empty: nothing, or it
-  /// was on another node.
-  std::string recorded;
-  std::vector<int> survivors;  ///< Pids on this node that SIGKILL did not end.
+  /// Called once the outcome stands, before whoever reads our streams is waited for: what has to be
+  /// told in time.
+  std::function<void(const Outcome&)> on_outcome;
+  Duration read_patience = posix::kReadPatience;  ///< For those readers, at the end.
 };
 
 /// Starts, watches and ends the workers of one node, as the rendezvous orders. What to do when is

@@ -62,8 +62,9 @@ void Output::end_round() {
 }
 
 void Output::flush(Duration patience) {
+  const auto ends = std::chrono::steady_clock::now() + patience;
   out_console_.flush(patience);
-  if (err_console_) err_console_->flush(patience);
+  if (err_console_) err_console_->flush(ends - std::chrono::steady_clock::now());
 }
 
 Console* Output::console(Stream stream, std::uint32_t worker) {

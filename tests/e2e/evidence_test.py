@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import resource
+import select
 import signal
 import socket
 import time
@@ -107,6 +108,22 @@ class Report(EvidenceTest):
         self.environment["MUSTER_REPORT"] = "no/such/report.json"
         self.assertIn("MUSTER_REPORT: no/such", self.run_job("worker.sh")[2])
         self.assertFalse((self.folder / "started").exists())
+
+    def test_is_there_before_whoever_reads_our_streams_is_waited_for(self):
+        self.script("#!/bin/sh\ntouch up\nwhile :; do echo 'a line that nobody reads'; done\n")
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        job = self.start("--tee", 3, "--report", "report.json", "worker.sh", stdout=writer)
+        full = select.poll()
+        full.register(writer, select.POLLOUT)
+        wait_for(lambda: (self.folder / "up").exists() and not full.poll(0), "the pipe to be full")
+        os.close(writer)
+        job.send_signal(signal.SIGTERM)
+        report = self.folder / "report.json"
+        wait_for(report.exists, "the report")
+        self.assertIsNone(job.poll(), "it waits for the reader")
+        self.assertEqual(json.loads(report.read_text())["exit_code"], 143)
+        job.wait(PATIENCE)
 
     def test_a_place_that_is_lost_meanwhile_is_a_warning(self):
         (self.folder / "gone").mkdir()

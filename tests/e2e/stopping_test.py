@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 import unittest
@@ -124,6 +125,10 @@ class WhoIsAsked(StoppingTest):
 
 
 class HowLong(StoppingTest):
+    def is_listened_at(self, port):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return True
+
     SAVER = """#!/bin/sh
 trap 'i=0; while [ $i -lt 15 ]; do sleep 0.1; i=$((i + 1)); done; echo "saved $TORCHELASTIC_RESTART_COUNT" >> saved; exit 0' TERM
 echo ready >> ready
@@ -164,14 +169,15 @@ fi
 [ $WORLD_SIZE = 2 ] && while [ ! -e done ]; do sleep 0.02; done
 while :; do sleep 0.02; done
 """)
-                nodes = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{self.free_port()}", "--rdzv-id", reason,
+                port = self.free_port()
+                nodes = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", reason,
                          "--shutdown-timeout", grace, "--nnodes", "2" if reason == "failure" else "1:2"]
                 if reason == "change":
                     nodes += ["--prefer", 1]
-                first = self.start(*nodes, "worker.sh")
-                if reason == "change":
-                    wait_for(lambda: self.lines_of("ready"), "the first worker to be ready")
-                second = self.start(*nodes, "worker.sh")
+                first = self.start(*nodes, "--node-rank", 0, "worker.sh")
+                wait_for(lambda: self.lines_of("ready") if reason == "change" else self.is_listened_at(port),
+                         "the first node to be there")
+                second = self.start(*nodes, "--node-rank", 1, "worker.sh")
                 if reason == "loss":
                     wait_for((self.folder / "done").exists, "both workers to be ready")
                     second.kill()  # Its keeper, and with it the agent.
