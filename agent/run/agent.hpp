@@ -168,6 +168,7 @@ class Agent {
   Result<std::unique_ptr<Worker>> prepare(const WorkerGroup::Spawn& spawn, posix::Command& command);
   void watch_worker(std::uint32_t index);
   void reap();
+  void look_for_stopped();
   void worker_ended(std::uint32_t index);
   std::string error_file_for(const WorkerGroup::Spawn& spawn, const std::string& log_folder);
   WorkerFailure examine(std::uint32_t index, const ExitStatus& status, std::int64_t ended_at);

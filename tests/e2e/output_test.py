@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import select
+import signal
 import subprocess
 import unittest
 
@@ -302,6 +303,18 @@ print("read", os.read(0, 100))
         os.write(terminal, b"line\n")
         self.assertIn(b"read b'line\\n'", read_terminal(terminal))
         self.assertEqual(job.wait(PATIENCE), 0)
+
+    def test_a_worker_that_is_stopped_is_noticed_and_has_not_ended(self):
+        self.script("#!/bin/sh\n[ $RANK = 0 ] || exit 0\nkill -STOP $$\nread -r go\necho on\n")
+        job = self.start("--nproc-per-node=2", "worker.sh", stdin=subprocess.PIPE)
+        said = self.read_until(job.stderr, b"lets it go on")
+        stopped = re.search(rb"warning worker stopped rank=0 by SIGSTOP; kill -CONT (\d+) lets it go on", said)
+        self.assertTrue(stopped, said)
+        os.kill(int(stopped[1]), signal.SIGCONT)
+        self.read_until(job.stderr, b"worker goes on rank=0\n")
+        job.stdin.write("\n")
+        job.stdin.flush()
+        self.assertEqual((job.wait(PATIENCE), job.stdout.read()), (0, "on\n"))
 
 
 class Crowd(OutputTest):
