@@ -10,7 +10,7 @@ import signal
 import subprocess
 import unittest
 
-from job import JobTest, PATIENCE, SANITIZED, needs_root, read_terminal, wait_for
+from job import JobTest, PATIENCE, SANITIZED, children_of, needs_root, read_terminal, wait_for
 
 PYTHON = "/usr/bin/python3"
 FLAGS = ("--log-level", "warn")  # Muster's own lines are not what is looked at.
@@ -388,10 +388,6 @@ exec sleep 1000
                 code, out, _ = self.run_job(*FLAGS, *flags, "worker.sh")
                 self.assertEqual(code, 5)
                 self.assertIn("no newline", out)
-
-
-def children_of(pid):
-    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 class TemporaryFolders(OutputTest):
