@@ -228,6 +228,7 @@ agent::AgentSettings agent_settings(const Options& options, const Program& progr
                        .dies_with_parent = stopping.die_with_parent};
   settings.output = output_settings(options);
   settings.input = options.output.input;
+  settings.cleans_shared_memory = options.clean_shm;
   settings.environment.role = options.role;
   settings.environment.agent_hosts_store = options.worker_store == WorkerStore::Agent;
   settings.environment.tells_nccl = options.iface == "auto";

@@ -12,6 +12,7 @@
 #include "agent/run/parent_watch.hpp"
 #include "agent/run/preempt_watch.hpp"
 #include "agent/run/round_store.hpp"
+#include "agent/run/shared_memory.hpp"
 #include "agent/run/streams.hpp"
 #include "agent/run/worker.hpp"
 #include "agent/run/worker_environment.hpp"
@@ -86,6 +87,7 @@ struct AgentSettings {
   OutputSettings output;
   InputPlan input;
   std::optional<LogFolder> logs;
+  bool cleans_shared_memory = false;
   bool error_files = true;  ///< Workers get a TORCHELASTIC_ERROR_FILE.
   /// The named pipe of the file timer; empty: in the private folder. nullopt: there is no timer.
   std::optional<std::string> timer_file;
@@ -195,6 +197,7 @@ class Agent {
   std::unique_ptr<Knocker> knocker_;
   std::string interface_;  // Of the running round's route between nodes; empty: none is told.
   std::optional<OomWatch> oom_;
+  std::optional<SharedMemory> shared_memory_;   // None: what is left there stays.
   std::optional<posix::WorkersCgroup> cgroup_;  // Of the running round.
   Beacons beacons_;
   std::vector<WorkerProgress> reported_progress_;  // Of the running round, last.

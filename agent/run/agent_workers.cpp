@@ -81,6 +81,7 @@ void Agent::act(const WorkerGroup::Spawn& spawn) {
   assignment_ = spawn.assignment;
   if (spawn.index == 0) {
     asked_.clear();
+    if (shared_memory_) shared_memory_->begin_round();
     cgroup_.reset();
     if (auto made = posix::WorkersCgroup::make(assignment_.round.number))
       cgroup_.emplace(std::move(*made));

@@ -427,5 +427,37 @@ class TemporaryFolders(OutputTest):
                     self.assertRegex(err, r"log lost: \S+stdout.log can't be written any more \(No space left on device\)")
 
 
+class SharedMemory(OutputTest):
+    """Fault kind 97."""
+
+    def shared(self, name):
+        path = pathlib.Path(f"/dev/shm/{name}-{self.mark}")
+        self.addCleanup(path.unlink, missing_ok=True)
+        return path
+
+    def test_what_an_attempt_left_is_gone_before_the_next_where_that_is_wanted(self):
+        before, left, held = self.shared("before"), self.shared("x"), self.shared("held")
+        self.script(f"""#!/bin/sh
+[ $TORCHELASTIC_RESTART_COUNT = 0 ] || {{ ls /dev/shm > seen; exit; }}
+echo > {left}
+while [ ! -e held ]; do sleep 0.01; done
+kill -KILL $$
+""")
+        for flags, stay in ((["--clean-shm"], {before, held}), ([], {before, held, left})):
+            with self.subTest(flags):
+                (self.folder / "held").unlink(missing_ok=True)
+                for path in (left, held):
+                    path.unlink(missing_ok=True)
+                before.write_text("foreign")
+                job = self.start("--max-restarts=1", *flags, "worker.sh")
+                wait_for(left.exists, "the first attempt")
+                with held.open("w"):
+                    (self.folder / "held").touch()
+                    self.assertEqual(job.wait(PATIENCE), 0)
+                self.assertEqual({name for name in self.lines_of("seen") if self.mark in name}, {path.name for path in stay})
+                said = f"removed 1 files that the workers left in /dev/shm: {left.name}\n"
+                self.assertEqual(said in job.stderr.read(), bool(flags))
+
+
 if __name__ == "__main__":
     unittest.main()

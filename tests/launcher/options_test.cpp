@@ -205,6 +205,13 @@ TEST_CASE("sizes of log files have units", "[launcher][options]") {
   CHECK(options_of({"--log-keep=3", "--log-max-size=1K", "-r3", "x"}).output.log_keep == 3U);
 }
 
+TEST_CASE("shared memory is cleaned where that is wanted", "[launcher][options]") {
+  CHECK_FALSE(options_of({"x"}).clean_shm);
+  CHECK(options_of({"--clean-shm", "x"}).clean_shm);
+  CHECK(options_of({"x"}, {{"MUSTER_CLEAN_SHM", "1"}}).clean_shm);
+  CHECK_FALSE(options_of({"x"}, {{"MUSTER_CLEAN_SHM", "0"}}).clean_shm);
+}
+
 TEST_CASE("who reads the input: all, none or one", "[launcher][options]") {
   const auto input = [](const std::string& text) {
     return options_of({"--stdin=" + text, "x"}).output.input;
