@@ -15,8 +15,6 @@ import subprocess
 import tempfile
 import time
 
-from job import children_of
-
 PATIENCE = 30  # Seconds until a trial is given up.
 
 
@@ -53,6 +51,13 @@ def reap():
             return
         if pid == 0:
             return
+
+
+def children_of(pid):
+    try:
+        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 def wait_until(condition, patience):
