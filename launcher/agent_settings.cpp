@@ -95,21 +95,6 @@ agent::OutputSettings output_settings(const Options& options) {
   return settings;
 }
 
-agent::InputPlan input_plan(const StdinPlan& plan) {
-  using To = agent::InputPlan::To;
-  switch (plan.to) {
-    case StdinPlan::To::Inherited:
-      return {.to = To::Inherited, .rank = {}};
-    case StdinPlan::To::All:
-      return {.to = To::All, .rank = {}};
-    case StdinPlan::To::One:
-      return {.to = To::One, .rank = {plan.rank}};
-    case StdinPlan::To::None:
-      return {.to = To::None, .rank = {}};
-  }
-  return {};
-}
-
 }  // namespace
 
 agent::AgentSettings agent_settings(const Options& options, const Program& program,
@@ -131,7 +116,8 @@ agent::AgentSettings agent_settings(const Options& options, const Program& progr
                        .forwarded = stopping.forwarded,
                        .dies_with_parent = stopping.die_with_parent};
   settings.output = output_settings(options);
-  settings.input = input_plan(options.output.input);
+  settings.input = options.output.input;
+  settings.cleans_shared_memory = options.clean_shm;
   settings.environment.role = options.role;
   settings.environment.agent_hosts_store = options.worker_store == WorkerStore::Agent;
   settings.environment.tells_nccl = options.iface == "auto";

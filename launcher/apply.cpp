@@ -98,6 +98,11 @@ Result<void> set_max_restarts(Options& options, const Context& context) {
   return {};
 }
 
+Result<void> set_clean_shm(Options& options, const Context& context) {
+  options.clean_shm = context.given.value != "0";
+  return {};
+}
+
 Result<void> set_track_steps(Options& options, const Context& context) {
   options.track_steps = context.given.value != "0";
   return {};
@@ -224,6 +229,7 @@ constexpr std::array kSetters{
     Setter{"master-port", set_master_port},
     Setter{"rdzv-id", set_rdzv_id},
     Setter{"max-restarts", set_max_restarts},
+    Setter{"clean-shm", set_clean_shm},
     Setter{"track-steps", set_track_steps},
     Setter{"role", set_role},
     Setter{"module", set_module},

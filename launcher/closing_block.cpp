@@ -1,8 +1,9 @@
 #include "launcher/closing_block.hpp"
 
 #include "base/failure_text.hpp"
+#include "base/log/wall_time.hpp"
+#include "base/rank_set.hpp"
 #include "base/text.hpp"
-#include "launcher/wall_time.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -52,20 +53,11 @@ std::string last_lines_of(const std::string& text, std::size_t most) {
   return join_last({lines.begin(), lines.end()}, most);
 }
 
-/// `rank 3`, `ranks 0, 1, 4-7`.
-std::string name_ranks(std::vector<std::uint32_t> ranks) {
-  std::sort(ranks.begin(), ranks.end());
-  std::string text;
-  for (auto first = ranks.begin(); first != ranks.end();) {
-    auto last = first;
-    while (last + 1 != ranks.end() && *(last + 1) == *last + 1) ++last;
-    if (last - first == 1) last = first;  // Two neighbours are no range.
-    text += text.empty() ? "" : ", ";
-    text += std::to_string(*first);
-    if (last != first) text += "-" + std::to_string(*last);
-    first = last + 1;
-  }
-  return (ranks.size() == 1 ? "rank " : "ranks ") + text;
+/// `rank 3`, `ranks 0-1,4-7`.
+std::string name_ranks(const std::vector<std::uint32_t>& ranks) {
+  RankSet set;
+  for (const auto rank : ranks) set.insert(rank, rank);
+  return (ranks.size() == 1 ? "rank " : "ranks ") + set.text();
 }
 
 /// ` at step 1,204 in phase train`: what the worker's beacon told last.

@@ -59,6 +59,8 @@ constexpr std::array kFlags{
     shown("max-restarts", '\0', Takes::Value, "N", "restarts after failures [0]"),
     ours("max-restarts-without-progress", Takes::Value, "N", "",
          "end with code 93 when N attempts in a row fail at no higher step [never]"),
+    ours("clean-shm", Takes::Nothing, "", "",
+         "remove what workers leave in /dev/shm before the next start"),
     ours("track-steps", Takes::Nothing, "", "",
          "count PyTorch's optimizer steps, without a change of the script"),
     shown("shutdown-timeout", '\0', Takes::Value, "TIME",

@@ -166,6 +166,7 @@ struct Options {
 
   /// Python workers tell their optimizer's steps, whatever their script says.
   bool track_steps = false;
+  bool clean_shm = false;  ///< What a round leaves in /dev/shm is removed.
 
   Stopping stopping;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/run/input_plan.hpp"
 #include "base/rank_set.hpp"
 
 #include <cstdint>
@@ -10,18 +11,6 @@
 namespace muster::launcher {
 
 enum class LogFormat { Text, Json };
-
-/// Which workers get the launcher's standard input; the others get /dev/null.
-struct StdinPlan {
-  enum class To {
-    Inherited,  ///< Every worker is handed the same open file.
-    All,        ///< Every worker of the node gets a copy of the whole input.
-    One,        ///< `rank` is handed the open file.
-    None,
-  };
-  To to = To::Inherited;
-  std::uint32_t rank = 0;
-};
 
 /// How output is shown and kept, beside the choice of streams.
 struct OutputOptions {
@@ -36,7 +25,7 @@ struct OutputOptions {
   LogFormat log_format = LogFormat::Text;
   std::uint64_t log_max_size = 0;         ///< Of a log file, in bytes; 0: as it comes.
   std::optional<std::uint32_t> log_keep;  ///< Older pieces of one; nullopt: the usual number.
-  StdinPlan input;
+  agent::InputPlan input;
 };
 
 }  // namespace muster::launcher

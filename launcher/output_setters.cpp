@@ -90,11 +90,11 @@ Result<void> set_stdin(Options& options, const Context& context) {
   auto& input = options.output.input;
   const auto rank = parse_integer(context.given.value);
   if (context.given.value == "all") {
-    input = {.to = StdinPlan::To::All};
+    input = {.to = agent::InputPlan::To::All};
   } else if (context.given.value == "none") {
-    input = {.to = StdinPlan::To::None};
+    input = {.to = agent::InputPlan::To::None};
   } else if (rank && *rank >= 0 && *rank <= kMaxRank) {
-    input = {.to = StdinPlan::To::One, .rank = static_cast<std::uint32_t>(*rank)};
+    input = {.to = agent::InputPlan::To::One, .rank = {static_cast<std::uint32_t>(*rank)}};
   } else {
     return refuse(context.given, "a reader of the input", "all, none, or the rank of one worker");
   }

@@ -1,7 +1,7 @@
 #include "launcher/report.hpp"
 
+#include "base/log/wall_time.hpp"
 #include "base/text.hpp"
-#include "launcher/wall_time.hpp"
 
 #include <boost/json.hpp>
 

@@ -17,6 +17,7 @@ namespace muster::agent {
 namespace asio = boost::asio;
 namespace {
 
+constexpr const char* kSharedMemory = "/dev/shm";
 /// When the keeper is dead we should be gone soon.
 constexpr Duration kFaultPatience = std::chrono::milliseconds(100);
 constexpr Duration kLastSweepPatience = std::chrono::seconds(10);
@@ -57,6 +58,7 @@ Agent::Agent(asio::io_context& loop, AgentSettings settings, const KeeperLink& k
       output_(loop, std::move(settings_.output), logger),
       input_(loop, settings_.input, logger) {
   workers_.resize(settings_.workers.size());
+  if (settings_.cleans_shared_memory) shared_memory_.emplace(kSharedMemory, logger);
 }
 
 Result<Outcome> Agent::run() {
@@ -221,6 +223,7 @@ void Agent::act(const WorkerGroup::EndRound& end) {
   cgroup_.reset();
   beacon_timer_.cancel();
   beacons_.end_round();
+  if (shared_memory_) shared_memory_->end_round();
   reported_progress_.clear();
   if (file_timer_) file_timer_->clear();
   is_empty_ = true;

@@ -12,6 +12,7 @@
 #include "agent/run/parent_watch.hpp"
 #include "agent/run/preempt_watch.hpp"
 #include "agent/run/round_store.hpp"
+#include "agent/run/shared_memory.hpp"
 #include "agent/run/streams.hpp"
 #include "agent/run/worker.hpp"
 #include "agent/run/worker_environment.hpp"
@@ -100,6 +101,7 @@ struct AgentSettings {
   OutputSettings output;
   InputPlan input;
   std::optional<LogFolder> logs;
+  bool cleans_shared_memory = false;
   bool error_files = true;  ///< Workers get a TORCHELASTIC_ERROR_FILE.
   /// The named pipe of the file timer; empty: in the private folder. nullopt: there is no timer.
   std::optional<std::string> timer_file;
@@ -175,6 +177,7 @@ class Agent {
   Result<std::unique_ptr<Worker>> prepare(const WorkerGroup::Spawn& spawn, posix::Command& command);
   void watch_worker(std::uint32_t index);
   void reap();
+  void look_for_stopped();
   void worker_ended(std::uint32_t index);
   std::string error_file_for(const WorkerGroup::Spawn& spawn, const std::string& log_folder);
   WorkerFailure examine(std::uint32_t index, const ExitStatus& status, std::int64_t ended_at);
@@ -202,6 +205,7 @@ class Agent {
   std::unique_ptr<Knocker> knocker_;
   std::string interface_;  // Of the running round's route between nodes; empty: none is told.
   std::optional<OomWatch> oom_;
+  std::optional<SharedMemory> shared_memory_;   // None: what is left there stays.
   std::optional<posix::WorkersCgroup> cgroup_;  // Of the running round.
   Beacons beacons_;
   std::vector<WorkerProgress> reported_progress_;  // Of the running round, last.

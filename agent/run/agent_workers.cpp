@@ -16,6 +16,12 @@
 
 namespace muster::agent {
 namespace asio = boost::asio;
+namespace {
+
+/// Of one worker in a round: some tools throttle a process by stopping it many times a second.
+constexpr int kMostStopsTold = 10;
+
+}  // namespace
 
 /// Opens the streams of a worker and fills its command in.
 Result<std::unique_ptr<Worker>> Agent::prepare(const WorkerGroup::Spawn& spawn,
@@ -76,6 +82,7 @@ void Agent::act(const WorkerGroup::Spawn& spawn) {
   if (spawn.index == 0) {
     asked_.clear();
     passed_on_.clear();
+    if (shared_memory_) shared_memory_->begin_round();
     cgroup_.reset();
     if (auto made = posix::WorkersCgroup::make(assignment_.round.number))
       cgroup_.emplace(std::move(*made));
@@ -194,7 +201,28 @@ void Agent::reap() {
       worker_ended(static_cast<std::uint32_t>(worker - workers_.begin()));
     }
   }
+  look_for_stopped();
   if (!posix::has_children()) feed(WorkerGroup::TreeEmptied{});
+}
+
+/// A worker that is stopped looks as if it hung.
+void Agent::look_for_stopped() {
+  for (std::size_t index = 0; index < workers_.size(); ++index) {
+    if (!workers_[index]) continue;
+    auto& worker = *workers_[index];
+    const auto rank = assignment_.rank_offset.value + index;
+    while (const auto signal = worker.process->stop_or_continue()) {
+      const bool goes_on = *signal == SIGCONT;
+      if (!goes_on) ++worker.stops;
+      if (worker.stops > kMostStopsTold) continue;
+      if (goes_on) {
+        logger_.info("worker goes on rank={}", rank);
+      } else {
+        logger_.warn("worker stopped rank={} by {}; kill -CONT {} lets it go on", rank,
+                     signal_name(*signal), worker.process->pid());
+      }
+    }
+  }
 }
 
 void Agent::worker_ended(std::uint32_t index) {

@@ -3,7 +3,6 @@
 #include "base/posix/stream.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace muster::agent {
@@ -20,15 +19,16 @@ bool is_likely_cut(std::size_t size) {
 
 }  // namespace
 
-Capture::Capture(asio::io_context& loop, posix::Fd reader, CaptureSinks sinks)
-    : sinks_(std::move(sinks)), in_(loop), timer_(loop) {
+Capture::Capture(asio::io_context& loop, posix::Fd reader, CaptureSinks sinks,
+                 std::span<char> buffer)
+    : sinks_(std::move(sinks)), buffer_(buffer), in_(loop), timer_(loop) {
   posix::set_non_blocking(reader.get());
   in_.assign(reader.release());
   wait();
 }
 
 void Capture::wait() {
-  if (sinks_.console != nullptr && sinks_.console->congested()) {
+  if (sinks_.console != nullptr && sinks_.console->holds_up()) {
     sinks_.console->when_clear(life_.guard([this] { wait(); }));
     return;
   }
@@ -44,12 +44,11 @@ void Capture::wait() {
 
 /// False when nothing more is there for now.
 bool Capture::read_once() {
-  static std::array<char, 64 * 1024> buffer;  // Loop thread only, and empty between two calls.
   if (ended_) return false;
-  const auto got = posix::read_now(in_.native_handle(), buffer.data(), buffer.size());
+  const auto got = posix::read_now(in_.native_handle(), buffer_.data(), buffer_.size());
   ended_ = got.end;
   if (got.size == 0) return false;
-  take({buffer.data(), got.size});
+  take({buffer_.data(), got.size});
   return true;
 }
 
@@ -108,7 +107,7 @@ void Capture::arm_timer() {
 /// Shows the unfinished line, unless it is a younger one, or its end is there and waits for us.
 void Capture::on_timer() {
   const auto now = std::chrono::steady_clock::now();
-  if (sinks_.console->congested() || read_once()) show_at_ = std::max(show_at_, now + kShowAfter);
+  if (sinks_.console->holds_up() || read_once()) show_at_ = std::max(show_at_, now + kShowAfter);
   if (now < show_at_) return arm_timer();
   const auto line = cutter_.unfinished();
   if (!line || !sinks_.lines->shows_unfinished(*line)) return;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include <boost/asio/io_context.hpp>
@@ -36,7 +37,9 @@ class Capture {
   static constexpr Duration kShowAfter = std::chrono::milliseconds(50);
   static constexpr Duration kRestPatience = std::chrono::seconds(1);
 
-  Capture(boost::asio::io_context& loop, posix::Fd reader, CaptureSinks sinks);
+  /// `buffer` is scratch that several may share: nothing is in it between two turns of the loop.
+  Capture(boost::asio::io_context& loop, posix::Fd reader, CaptureSinks sinks,
+          std::span<char> buffer);
 
   /// Takes what the pipe holds now, without waiting for more: a grandchild may keep it open for
   /// ever.
@@ -55,6 +58,7 @@ class Capture {
   void arm_timer();
 
   CaptureSinks sinks_;
+  std::span<char> buffer_;
   LineTail tail_;
   LineCutter cutter_;
   bool ended_ = false;

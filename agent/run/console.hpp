@@ -17,26 +17,36 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 namespace muster::agent {
 
 /// One of the launcher's own streams, written without ever holding up the loop, and without making
 /// the open file non-blocking: it belongs to the user's shell as well. (So Asio may not watch it
 /// itself: it would set the flag. It watches an epoll set in which the stream is.) A reader that is
-/// slow holds up the workers that print (as it would if they wrote themselves) and nothing else;
-/// one that has gone, or a full disk, costs the output and one warning, never the training. Loop
-/// thread only.
+/// slow holds up the workers that print (as it would if they wrote themselves) and nothing else.
+/// One that takes nothing for kPatience holds them up no more: whole lines are dropped until it
+/// reads again, which is said, with their size. One that has gone, or a full disk, costs the output
+/// and one warning. Loop thread only.
 class Console {
  public:
   /// What may wait to be written before those who print are held up.
   static constexpr std::size_t kQueueLimit = 256 * 1024;
+
+  /// For how long a reader that takes nothing may hold them up.
+  static constexpr Duration kPatience = std::chrono::seconds(30);
+
+  /// How much is kept of a line that came while nobody read and has not ended: a longer one is
+  /// dropped in pieces.
+  static constexpr std::size_t kLineRoom = 64 * 1024;
 
   /// What a pipe should hold, where it is one: with its usual size each write of ours would have to
   /// wait for the reader.
   static constexpr std::size_t kPipeSize = 256 * 1024;
 
   /// Writes to a duplicate of `fd`. `name` is for the warning: "stdout".
-  Console(boost::asio::io_context& loop, int fd, std::string name, Logger& logger);
+  Console(boost::asio::io_context& loop, int fd, std::string name, Logger& logger,
+          Duration patience = kPatience);
 
   /// Bytes as they are; a line that a stream has not ended is ended first.
   void write(std::string_view bytes);
@@ -44,8 +54,10 @@ class Console {
   void write_lines(std::string_view bytes);
   [[nodiscard]] OpenLine& open_line() { return open_line_; }
   [[nodiscard]] bool congested() const { return queued_ > kQueueLimit; }
-  /// Called once, when the console is no longer congested.
-  void when_clear(std::function<void()> then) { waiting_.push_back(std::move(then)); }
+  /// Whether those who print should wait: until when_clear's call.
+  [[nodiscard]] bool holds_up() const { return congested() && !is_stalled_; }
+  /// Called once, when the console holds nobody up any more.
+  void when_clear(std::function<void()> then);
   /// Writes what is queued, blocking for at most `patience`. For the end.
   void flush(Duration patience);
 
@@ -53,10 +65,17 @@ class Console {
   std::size_t write_now(std::string_view bytes);
   bool write_some();
   void wait_until_writable();
+  void on_room();
+  void arm_patience();
+  void release_waiting();
+  void stall();
+  void lose(std::string_view bytes);
+  void resume();
   void drop(const std::string& why);
 
   std::string name_;
   Logger& logger_;
+  Duration patience_;
   posix::Fd out_;
   posix::Unblocking how_;
   std::unique_ptr<posix::EpollSet> room_;  // Made when we first have to wait.
@@ -68,6 +87,11 @@ class Console {
   bool lost_ = false;
   OpenLine open_line_;
   std::vector<std::function<void()>> waiting_;
+  boost::asio::steady_timer patience_timer_;  // While somebody waits.
+  bool is_stalled_ = false;                   // Nobody reads, so that what comes is dropped.
+  bool cuts_line_ = false;                    // What is queued then ends within a line.
+  std::size_t lost_bytes_ = 0;
+  std::string begun_;  // The line that began then and has not ended.
   Life life_;
 };
 

@@ -1,6 +1,7 @@
 #include "agent/run/filtered_lines.hpp"
 
-#include "agent/run/wall_time.hpp"
+#include "base/log/wall_time.hpp"
+#include "base/posix/wall_clock.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -12,7 +13,7 @@ void FilteredLines::take(const Line& line) {
       texts_.begin(), texts_.end(),
       [&line](const std::string& text) { return line.text.find(text) != std::string_view::npos; });
   if (!is_wanted) return;
-  turn_ += prefix_.text(prefix_.has_time() ? local_time_text() : std::string());
+  turn_ += prefix_.text(prefix_.has_time() ? local_clock_time(posix::wall_now()) : std::string());
   turn_ += line.text;
   turn_ += '\n';
 }

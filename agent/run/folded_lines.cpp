@@ -1,6 +1,7 @@
 #include "agent/run/folded_lines.hpp"
 
-#include "agent/run/wall_time.hpp"
+#include "base/log/wall_time.hpp"
+#include "base/posix/wall_clock.hpp"
 
 #include <utility>
 
@@ -24,7 +25,7 @@ FoldedConsole::FoldedConsole(boost::asio::io_context& loop, Console& console, Se
 
 void FoldedConsole::add(std::uint32_t worker, std::string_view text) {
   const auto now = std::chrono::steady_clock::now();
-  fold_.add(now, worker, text, has_time_ ? local_time_text() : std::string());
+  fold_.add(now, worker, text, has_time_ ? local_clock_time(posix::wall_now()) : std::string());
   show(fold_.take(now));
 }
 

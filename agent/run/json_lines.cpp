@@ -1,6 +1,7 @@
 #include "agent/run/json_lines.hpp"
 
-#include "agent/run/wall_time.hpp"
+#include "base/log/wall_time.hpp"
+#include "base/posix/wall_clock.hpp"
 #include "base/text.hpp"
 
 #include <utility>
@@ -35,7 +36,7 @@ class Formatter : public spdlog::formatter {
 
 std::string JsonFormat::worker_line(Rank rank, std::string_view stream,
                                     std::string_view message) const {
-  json::object line{{"ts", utc_time_text()}, {"job", to_utf8(job_)}};
+  json::object line{{"ts", utc_time(posix::wall_now())}, {"job", to_utf8(job_)}};
   if (place_) line["node"] = place_->node.value;
   line["rank"] = rank.value;
   if (place_) line["attempt"] = place_->attempt;
@@ -45,7 +46,7 @@ std::string JsonFormat::worker_line(Rank rank, std::string_view stream,
 }
 
 std::string JsonFormat::own_line(std::string_view level, std::string_view message) const {
-  json::object line{{"ts", utc_time_text()}, {"job", to_utf8(job_)}};
+  json::object line{{"ts", utc_time(posix::wall_now())}, {"job", to_utf8(job_)}};
   if (place_) line["node"] = place_->node.value;
   if (place_) line["attempt"] = place_->attempt;
   line["stream"] = "muster";

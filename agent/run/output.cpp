@@ -7,6 +7,11 @@
 #include <utility>
 
 namespace muster::agent {
+namespace {
+
+constexpr std::size_t kScratch = 64 * 1024;
+
+}  // namespace
 
 Output::Output(boost::asio::io_context& loop, OutputSettings settings, Logger& logger)
     : loop_(loop),
@@ -16,7 +21,8 @@ Output::Output(boost::asio::io_context& loop, OutputSettings settings, Logger& l
       out_console_(loop, 1, "stdout", logger),
       out_{.console = &out_console_, .fold = {}, .filtered = {}},
       err_{.console = &out_console_, .fold = {}, .filtered = {}},
-      err_is_terminal_(posix::is_terminal(2)) {
+      err_is_terminal_(posix::is_terminal(2)),
+      scratch_(kScratch) {
   // Two queues for one file would put the line of one into an unfinished line of the other.
   if (!posix::is_same_file(1, 2)) {
     err_.console = &err_console_.emplace(loop, 2, "stderr", logger);

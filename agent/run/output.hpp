@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,8 @@ class Output {
   [[nodiscard]] bool can_be_handed_over(Stream stream) const;
   [[nodiscard]] const Rotation& rotation() const { return settings_.rotation; }
   [[nodiscard]] Logger& logger() { return logger_; }
+  /// Into which streams are read, one at a time.
+  [[nodiscard]] std::span<char> scratch() { return scratch_; }
 
  private:
   struct OfStream {
@@ -87,6 +90,7 @@ class Output {
   bool err_is_terminal_;
   Rank first_rank_;
   LocalRank first_local_rank_;
+  std::vector<char> scratch_;
   std::size_t lost_lines_ = 0;  // Of our own log, while nobody read stderr.
 };
 

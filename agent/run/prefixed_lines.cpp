@@ -1,6 +1,7 @@
 #include "agent/run/prefixed_lines.hpp"
 
-#include "agent/run/wall_time.hpp"
+#include "base/log/wall_time.hpp"
+#include "base/posix/wall_clock.hpp"
 
 #include <utility>
 
@@ -10,7 +11,8 @@ PrefixedLines::PrefixedLines(Console& console, Prefix prefix)
     : console_(console), prefix_(std::move(prefix)), shown_prefix_(prefix_.text("")) {}
 
 void PrefixedLines::take(const Line& line) {
-  if (turn_.empty() && prefix_.has_time()) shown_prefix_ = prefix_.text(local_time_text());
+  if (turn_.empty() && prefix_.has_time())
+    shown_prefix_ = prefix_.text(local_clock_time(posix::wall_now()));
   console_.open_line().add(turn_, this, shown_prefix_, line);
 }
 

@@ -68,7 +68,7 @@ Result<int> WorkerStreams::open_one(boost::asio::io_context& loop, Output& outpu
   auto pipe = posix::make_pipe();
   if (!pipe) return pass(pipe.error());
   (is_err ? err_ : out_) =
-      std::make_unique<Capture>(loop, std::move(pipe->reader), std::move(sinks));
+      std::make_unique<Capture>(loop, std::move(pipe->reader), std::move(sinks), output.scratch());
   return keep(std::move(pipe->writer));
 }
 

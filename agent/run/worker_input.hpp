@@ -1,6 +1,7 @@
 #pragma once
 
 #include "agent/run/input_copies.hpp"
+#include "agent/run/input_plan.hpp"
 #include "base/error.hpp"
 #include "base/log/log.hpp"
 #include "base/membership.hpp"
@@ -12,18 +13,6 @@
 #include <boost/asio/io_context.hpp>
 
 namespace muster::agent {
-
-/// Which workers get our standard input; the others get /dev/null.
-struct InputPlan {
-  enum class To {
-    Inherited,  ///< Each is handed the open file.
-    All,        ///< Each gets a copy of the whole input.
-    One,        ///< `rank` is handed the open file: a terminal stays one.
-    None,
-  };
-  To to = To::Inherited;
-  Rank rank;
-};
 
 /// The standard input of the workers of a round. Loop thread only.
 class WorkerInput {

@@ -217,6 +217,16 @@ void Process::signal_group(int number) noexcept {
   if (!ended()) ::kill(-pid_, number);
 }
 
+std::optional<int> Process::stop_or_continue() noexcept {
+  siginfo_t info{};
+  if (ended() ||
+      ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 ||
+      info.si_pid == 0) {
+    return std::nullopt;
+  }
+  return info.si_status;
+}
+
 std::optional<ExitStatus> Process::reap() {
   if (status_) return status_;
   status_ = reap_child(pid_);

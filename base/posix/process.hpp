@@ -56,6 +56,9 @@ class Process {
   /// To its process group. Does nothing once the child was reaped: the group's number may be
   /// another's.
   void signal_group(int number) noexcept;
+  /// The signal that has stopped the child, or SIGCONT when it goes on, each told once; nullopt:
+  /// nothing new. SIGCHLD says when to ask.
+  [[nodiscard]] std::optional<int> stop_or_continue() noexcept;
   /// Reaps the child if it has ended. Never blocks.
   [[nodiscard]] std::optional<ExitStatus> reap();
 

@@ -31,6 +31,28 @@ ExitStatus wait_for(Process& process) {
 
 }  // namespace
 
+TEST_CASE("a stop is told once, and that the child goes on, neither as its end",
+          "[posix][process]") {
+  auto signals = posix::SignalSource::open({SIGCHLD}).value();
+  const auto wait_for_signal = [&signals] {
+    pollfd arrived{.fd = signals.descriptor(), .events = POLLIN, .revents = 0};
+    REQUIRE(::poll(&arrived, 1, 30'000) == 1);
+    REQUIRE(signals.next());
+  };
+  auto child = Process::spawn(shell("kill -STOP $$; exec sleep 1000"));
+  REQUIRE(child);
+  wait_for_signal();
+  CHECK(child->stop_or_continue() == SIGSTOP);
+  CHECK_FALSE(child->stop_or_continue());
+  CHECK_FALSE(child->reap());
+  child->signal(SIGCONT);
+  wait_for_signal();
+  CHECK(child->stop_or_continue() == SIGCONT);
+  CHECK_FALSE(child->reap());
+  child->signal(SIGKILL);
+  CHECK(wait_for(*child) == ExitStatus{.signal = SIGKILL});
+}
+
 TEST_CASE("a child's end is told by its pidfd, code and signal apart", "[posix][process]") {
   auto exits = Process::spawn(shell("exit 5"));
   REQUIRE(exits);

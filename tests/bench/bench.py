@@ -2,7 +2,7 @@
 """Measures Muster beside its peers, writes the raw samples and docs/benchmarks.md.
 
     bench.py --build build/release           all of it: a quarter of an hour, on a machine that rests
-    bench.py --build build/release --only nodes   one third; the samples of the others stay
+    bench.py --build build/release --only nodes   one part; the samples of the others stay
     bench.py --build build/release --quick   seconds: does the harness work? No peers, no page
     bench.py --report-only                   writes the page again, from the samples there
 """
@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from harness import launch, machine, nodes, report, smoke, store, tools  # noqa: E402
+from harness import launch, machine, nodes, report, smoke, steps, store, tools  # noqa: E402
 
 NAMES = "MUSTER_BENCH_NAMES"
 NSSWITCH = "/etc/nsswitch.conf"
@@ -26,7 +26,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build/release", help="CMake build folder to measure")
     parser.add_argument("--out", help="folder of benchmarks.md and benchmarks/ (default: docs/)")
-    parser.add_argument("--only", choices=("store", "launch", "nodes"), help="one third")
+    parser.add_argument("--only", choices=tuple(report.PARTS), help="one part")
     parser.add_argument("--quick", action="store_true", help="check that the harness works")
     parser.add_argument("--report-only", action="store_true", help="from the samples there")
     parser.add_argument("--realtime", action="store_true", help="before all else that runs (root)")
@@ -65,6 +65,8 @@ def measure(options):
         launch.run(programs, journal, launch.QUICK if options.quick else launch.FULL, with_peer)
     if options.only in (None, "nodes"):
         nodes.run(programs, journal, nodes.QUICK if options.quick else nodes.FULL, with_peer)
+    if options.only in (None, "steps"):
+        steps.run(programs, journal, steps.QUICK if options.quick else steps.FULL)
     journal.say(f"{len(journal.samples)} samples, {len(journal.failures)} failures")
     for name, peer in (("PyTorch 2.15", programs.torch_new), ("PyTorch 1.13", programs.torch_old)):
         if with_peer and not peer:

@@ -71,8 +71,7 @@ class Ports(JobTest):
 
     def test_a_fixed_port_is_free_again_after_a_restart_and_after_the_job(self):
         self.script("#!/bin/sh\necho $MASTER_PORT >> ports\n[ $TORCHELASTIC_RESTART_COUNT = 2 ]\n")
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
+        port = self.free_port()
         for _ in range(2):
             self.assertEqual(self.run_job("--master-port", port, "--max-restarts", 2, "worker.sh")[0], 0)
         self.assertEqual(self.lines_of("ports"), [str(port)] * 6)

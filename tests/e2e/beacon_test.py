@@ -7,12 +7,11 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import sys
 import unittest
 
-from job import BUILD, PATIENCE, JobTest, wait_for
+from job import BUILD, PATIENCE, JobTest, children_of, wait_for
 from torch_harness import SCRIPTS, TorchTest, client
 
 MUSTERCTL = BUILD / "launcher/ctl/musterctl"
@@ -152,8 +151,7 @@ class Left(BeaconTest):
 
     def test_after_the_agents_death(self):
         job, _, folder = self.start_waiting()
-        children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
-        os.kill(int(children[0]), signal.SIGKILL)
+        os.kill(children_of(job.pid)[0], signal.SIGKILL)
         self.check_end(job, folder, 75)
 
     def test_after_the_keepers_death(self):
@@ -241,8 +239,7 @@ class ManyNodes(BeaconTest):
 
     def setUp(self):
         super().setUp()
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.endpoint = f"127.0.0.1:{free.getsockname()[1]}"
+        self.endpoint = f"127.0.0.1:{self.free_port()}"
         runtime = self.folder / "runtime"
         runtime.mkdir(mode=0o700)
         self.environment["XDG_RUNTIME_DIR"] = str(runtime)

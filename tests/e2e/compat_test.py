@@ -4,20 +4,12 @@
 The scripts write each line at once, by sys.stdout.write: several workers share one output.
 """
 
-import socket
 import unittest
 
 from job import MUSTER
 from torch_harness import NATIVE_MEET, SCRIPTS, TorchTest, client
 
 TWO = "--nproc-per-node=2"
-
-
-def free_port():
-    """A port that nobody had a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Compat(TorchTest):
@@ -40,7 +32,7 @@ class MeetingPoint(Compat):
 
     def test_on_another_port_is_rank_0s_own_store(self):
         # The newest PyTorch only: 1.13 takes every address for the launcher's store.
-        lines = self.run_script("new", "meet_by_address.py", free_port())
+        lines = self.run_script("new", "meet_by_address.py", self.free_port())
         self.assertEqual(lines, self.SUMS)
 
     def test_can_be_made_by_rank_0(self):

@@ -57,6 +57,14 @@ def kill(pid):
         pass
 
 
+def children_of(pid):
+    """None of a process that is gone."""
+    try:
+        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
 def show_processes(mark):
     """A line for each: its number and its parent's, its state, where in the kernel it waits, its command line."""
     lines = []

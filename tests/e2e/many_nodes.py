@@ -1,7 +1,6 @@
 """Jobs on several hosts: nodes in the background, servers, and what the workers tell of their rounds."""
 
 import os
-import pathlib
 import re
 import signal
 import subprocess
@@ -9,7 +8,7 @@ import time
 from typing import NamedTuple
 
 from cluster import Cluster
-from job import BUILD, MUSTER, PATIENCE, JobTest, processes_marked, show_processes, wait_for
+from job import BUILD, MUSTER, PATIENCE, JobTest, children_of, processes_marked, show_processes, wait_for
 
 MEMBER = BUILD / "tests/e2e/member"
 MUSTERD = BUILD / "rendezvous/daemon/musterd"
@@ -106,8 +105,7 @@ class Node(Program):
     """A launcher. Its process is the keeper, and that one's child is the agent."""
 
     def agent(self):
-        path = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children")
-        return int(wait_for(lambda: path.read_text().split(), "the keeper to have a child")[0])
+        return wait_for(lambda: children_of(self.pid), "the keeper to have a child")[0]
 
 
 class ManyNodes(JobTest):

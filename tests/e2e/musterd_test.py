@@ -288,8 +288,7 @@ class Operator(DaemonTest):
 
     def test_no_server(self):
         self.assertIn("you run no rendezvous server", self.turned_away("jobs"))
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
+        port = self.free_port()
         token = self.folder / "token"
         token.write_text("x\n")
         token.chmod(0o600)

@@ -6,10 +6,11 @@ import os
 import pathlib
 import re
 import select
+import signal
 import subprocess
 import unittest
 
-from job import JobTest, PATIENCE, SANITIZED, needs_root, read_terminal, wait_for
+from job import JobTest, PATIENCE, SANITIZED, children_of, needs_root, read_terminal, wait_for
 
 PYTHON = "/usr/bin/python3"
 FLAGS = ("--log-level", "warn")  # Muster's own lines are not what is looked at.
@@ -303,6 +304,18 @@ print("read", os.read(0, 100))
         self.assertIn(b"read b'line\\n'", read_terminal(terminal))
         self.assertEqual(job.wait(PATIENCE), 0)
 
+    def test_a_worker_that_is_stopped_is_noticed_and_has_not_ended(self):
+        self.script("#!/bin/sh\n[ $RANK = 0 ] || exit 0\nkill -STOP $$\nread -r go\necho on\n")
+        job = self.start("--nproc-per-node=2", "worker.sh", stdin=subprocess.PIPE)
+        said = self.read_until(job.stderr, b"lets it go on")
+        stopped = re.search(rb"warning worker stopped rank=0 by SIGSTOP; kill -CONT (\d+) lets it go on", said)
+        self.assertTrue(stopped, said)
+        os.kill(int(stopped[1]), signal.SIGCONT)
+        self.read_until(job.stderr, b"worker goes on rank=0\n")
+        job.stdin.write("\n")
+        job.stdin.flush()
+        self.assertEqual((job.wait(PATIENCE), job.stdout.read()), (0, "on\n"))
+
 
 class Crowd(OutputTest):
     """Fault kind 94."""
@@ -377,10 +390,6 @@ exec sleep 1000
                 self.assertIn("no newline", out)
 
 
-def children_of(pid):
-    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
 class TemporaryFolders(OutputTest):
     """Fault kind 95."""
 
@@ -416,6 +425,38 @@ class TemporaryFolders(OutputTest):
                 elif "--tee=1" in flags:
                     self.assertEqual(out, "[default0]:out\n")
                     self.assertRegex(err, r"log lost: \S+stdout.log can't be written any more \(No space left on device\)")
+
+
+class SharedMemory(OutputTest):
+    """Fault kind 97."""
+
+    def shared(self, name):
+        path = pathlib.Path(f"/dev/shm/{name}-{self.mark}")
+        self.addCleanup(path.unlink, missing_ok=True)
+        return path
+
+    def test_what_an_attempt_left_is_gone_before_the_next_where_that_is_wanted(self):
+        before, left, held = self.shared("before"), self.shared("x"), self.shared("held")
+        self.script(f"""#!/bin/sh
+[ $TORCHELASTIC_RESTART_COUNT = 0 ] || {{ ls /dev/shm > seen; exit; }}
+echo > {left}
+while [ ! -e held ]; do sleep 0.01; done
+kill -KILL $$
+""")
+        for flags, stay in ((["--clean-shm"], {before, held}), ([], {before, held, left})):
+            with self.subTest(flags):
+                (self.folder / "held").unlink(missing_ok=True)
+                for path in (left, held):
+                    path.unlink(missing_ok=True)
+                before.write_text("foreign")
+                job = self.start("--max-restarts=1", *flags, "worker.sh")
+                wait_for(left.exists, "the first attempt")
+                with held.open("w"):
+                    (self.folder / "held").touch()
+                    self.assertEqual(job.wait(PATIENCE), 0)
+                self.assertEqual({name for name in self.lines_of("seen") if self.mark in name}, {path.name for path in stay})
+                said = f"removed 1 files that the workers left in /dev/shm: {left.name}\n"
+                self.assertEqual(said in job.stderr.read(), bool(flags))
 
 
 if __name__ == "__main__":

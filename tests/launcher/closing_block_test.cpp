@@ -1,6 +1,6 @@
 #include "launcher/closing_block.hpp"
 
-#include "launcher/wall_time.hpp"
+#include "base/log/wall_time.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -46,7 +46,7 @@ TEST_CASE("those that ended alike share a line, as ranges", "[launcher][closing_
   }
   const auto block = closing_block(verdict, {});
   CHECK(has(block,
-            "victims    ranks 0, 1, 4-6, 9: killed by SIGTERM (signal 15); stopped by muster\n"
+            "victims    ranks 0-1,4-6,9: killed by SIGTERM (signal 15); stopped by muster\n"
             "             rank 7: exited with code 0; stopped by muster\n"));
   CHECK(has(block, "also       ranks 10-12 exited with code 1: it reports the loss of a peer\n"));
 }
@@ -73,7 +73,7 @@ TEST_CASE("the block says when the cause ended, and its hint", "[launcher][closi
   cause.ended_at = 1'700'000'000'123'456;
   cause.hint = "try again";
   const auto block = closing_block(failed(cause), {});
-  CHECK(has(block, "  at         " + launcher::local_time(cause.ended_at) + "\n"));
+  CHECK(has(block, "  at         " + local_time(cause.ended_at) + "\n"));
   CHECK(has(block, "  hint       try again\n"));
 }
 
@@ -88,11 +88,11 @@ TEST_CASE("what nobody knows is not said", "[launcher][closing_block]") {
 }
 
 TEST_CASE("times are read by people, and nonsense is left out", "[launcher][wall_time]") {
-  CHECK(launcher::utc_time(1'700'000'000'000'001) == "2023-11-14T22:13:20.000001Z");
+  CHECK(utc_time(1'700'000'000'000'001) == "2023-11-14T22:13:20.000001Z");
   for (const std::int64_t at :
        {std::int64_t{0}, std::int64_t{-5}, std::numeric_limits<std::int64_t>::max(),
         std::numeric_limits<std::int64_t>::min()}) {
-    CHECK(launcher::utc_time(at).empty());
-    CHECK(launcher::local_time(at).empty());
+    CHECK(utc_time(at).empty());
+    CHECK(local_time(at).empty());
   }
 }

@@ -205,15 +205,22 @@ TEST_CASE("sizes of log files have units", "[launcher][options]") {
   CHECK(options_of({"--log-keep=3", "--log-max-size=1K", "-r3", "x"}).output.log_keep == 3U);
 }
 
+TEST_CASE("shared memory is cleaned where that is wanted", "[launcher][options]") {
+  CHECK_FALSE(options_of({"x"}).clean_shm);
+  CHECK(options_of({"--clean-shm", "x"}).clean_shm);
+  CHECK(options_of({"x"}, {{"MUSTER_CLEAN_SHM", "1"}}).clean_shm);
+  CHECK_FALSE(options_of({"x"}, {{"MUSTER_CLEAN_SHM", "0"}}).clean_shm);
+}
+
 TEST_CASE("who reads the input: all, none or one", "[launcher][options]") {
   const auto input = [](const std::string& text) {
     return options_of({"--stdin=" + text, "x"}).output.input;
   };
-  CHECK(options_of({"x"}).output.input.to == StdinPlan::To::Inherited);
-  CHECK(input("all").to == StdinPlan::To::All);
-  CHECK(input("none").to == StdinPlan::To::None);
-  CHECK(input("12").to == StdinPlan::To::One);
-  CHECK(input("12").rank == 12);
+  CHECK(options_of({"x"}).output.input.to == agent::InputPlan::To::Inherited);
+  CHECK(input("all").to == agent::InputPlan::To::All);
+  CHECK(input("none").to == agent::InputPlan::To::None);
+  CHECK(input("12").to == agent::InputPlan::To::One);
+  CHECK(input("12").rank == Rank{12});
   CHECK(error_of({"--stdin=some", "x"}) ==
         "--stdin: 'some' is not a reader of the input: give all, none, or the rank of one worker");
   CHECK(error_of({"--stdin=-1", "x"}).starts_with("--stdin: '-1' is not a reader"));

@@ -32,7 +32,7 @@ def verdicts(s):
             "a job of 8 workers that exit at once, whole wall time: 2.5 times dash"),
         _restart(s), _memory(s), _cpu(s), _tee(s, "tee", "print", "lines"),
         _tee(s, "tee-8", PRINT_OF_MANY, f"lines of {PRINTERS} workers"),
-        _store_alone(s), _store_pipelined(s), _opened(s), _woken(s),
+        _steps(s), _store_alone(s), _store_pipelined(s), _opened(s), _woken(s),
         _meet(s, 2, 20.0), _meet(s, 16, 100.0), _restart_across(s),
         _change(s, "killed", 500.0, "an agent killed, to the survivor running at the smaller world "
                 "size: 0.5 s"),
@@ -112,6 +112,20 @@ def mib_per_s(s, about):
     """Of what the worker printed, without what a launcher puts before each line."""
     lines, seconds = s.median("lines", **about), s.median("seconds", **about)
     return lines * LINE_BYTES / (1 << 20) / seconds if lines else None
+
+
+def _steps(s):
+    found = {torch: added for torch in s.each("torch", part="steps")
+             if (added := added_us_per_step(s, torch)) is not None}
+    shown = ", ".join(f"PyTorch {torch}: {added:+.2f}" for torch, added in found.items())
+    return _at_most("track-steps", "what --track-steps adds to a step of an optimizer, with the worst PyTorch: 5 us", 5.0,
+                    max(found.values(), default=None), f"{{:.2f}} us ({shown})", "")
+
+
+def added_us_per_step(s, torch):
+    plain, tracked = (s.median("us_per_step", part="steps", torch=torch, way=way)
+                      for way in ("plain", "tracked"))
+    return tracked - plain if plain is not None and tracked is not None else None
 
 
 def _ratios(s, figure, theirs, depth):

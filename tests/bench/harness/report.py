@@ -27,7 +27,8 @@ Machine: {cpu}, {cores} cores ({kind}{memory_gib} GiB), Linux {kernel}, {system}
 {build_type} build of {commit}, {date}; load average before the run: {load_before}{priority}."""
 
 PARTS = {"store": ("load", "crowd"), "launch": ("start", "restart", "memory", "print", "print of 8"),
-         "nodes": ("meet", "restart across", "change", "swarm")}
+         "nodes": ("meet", "restart across", "change", "swarm"),
+         "steps": ("steps",)}
 EARLIER = "The figures of {part} are of an earlier run: {build_type} build of {commit}, {date}; load average {load_before}."
 
 WORDS = {True: "met", False: "**MISSED**", None: budgets.NOT_MEASURED}
@@ -43,13 +44,13 @@ def save(folder, document):
     target.write_text(f'{head},\n "samples": [\n{samples}\n]}}\n', encoding="utf-8")
 
 
-def with_earlier(folder, document, third):
-    """The document of one third, with the other thirds' samples that are there, and of which run those are."""
+def with_earlier(folder, document, part):
+    """The document of one part, with the other parts' samples that are there, and of which run those are."""
     if not (folder / "benchmarks/samples.json").exists():
         return document
     before = load(folder)
-    kept = [sample for sample in before["samples"] if sample["part"] not in PARTS[third]]
-    runs = {other: before.get("earlier", {}).get(other, before["machine"]) for other in PARTS if other != third
+    kept = [sample for sample in before["samples"] if sample["part"] not in PARTS[part]]
+    runs = {other: before.get("earlier", {}).get(other, before["machine"]) for other in PARTS if other != part
             and any(sample["part"] in PARTS[other] for sample in kept)}
     return document | {"earlier": runs, "samples": kept + document["samples"]}
 

@@ -25,6 +25,11 @@ every line must come out of it: from a worker's first instruction to the last by
 what the workers printed.
 """
 
+STEPS = """\
+Steps of SGD with one parameter, the cheapest there are: the lower quartile of blocks of 200 in one
+worker, and of several workers, with and without in turns, the median.
+"""
+
 LOAD = """\
 `set` is a SET and the PING that acknowledges it; `wait_get` is what PyTorch's `get` sends: WAIT,
 then GET (two round trips with one in flight, one write for both when pipelined). The floor is a
@@ -161,6 +166,18 @@ def output(s):
     return titled("Output", table(head, map(row, rows)), OUTPUT)
 
 
+def steps(s):
+    def row(torch):
+        plain, tracked = (s.median("us_per_step", part="steps", torch=torch, way=way)
+                          for way in ("plain", "tracked"))
+        return [f"PyTorch {torch}", number(budgets.added_us_per_step(s, torch), "{:+.2f}"),
+                number(plain, "{:.2f}"), number(tracked, "{:.2f}"),
+                len(s.where(part="steps", torch=torch, way="tracked"))]
+
+    head = ["", "added us a step", "plain us", "tracked us", "runs"]
+    return titled("Counting steps", table(head, map(row, s.each("torch", part="steps"))), STEPS)
+
+
 def load(s):
     def row(cell):
         about = {"part": "load"} | cell.about()
@@ -255,4 +272,4 @@ def swarms(s):
                   table(head, map(row, s.each("agents", part="swarm"))), SWARM)
 
 
-ALL = (starts, cost, restarts, output, meets, changes, swarms, load, crowds)
+ALL = (starts, cost, restarts, output, steps, meets, changes, swarms, load, crowds)

@@ -1,10 +1,10 @@
-#include "launcher/wall_time.hpp"
+#include "base/log/wall_time.hpp"
 
 #include <ctime>
 
 #include <fmt/chrono.h>
 
-namespace muster::launcher {
+namespace muster {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000;
@@ -30,4 +30,10 @@ std::string utc_time(std::int64_t at) {
   return with_fraction(fmt::gmtime(static_cast<std::time_t>(at / kSecond)), at, 'T') + "Z";
 }
 
-}  // namespace muster::launcher
+std::string local_clock_time(std::int64_t at) {
+  if (!is_sane(at)) return {};
+  const auto time = fmt::localtime(static_cast<std::time_t>(at / kSecond));
+  return fmt::format("{:%H:%M:%S}.{:03}", time, at % kSecond / 1000);
+}
+
+}  // namespace muster
