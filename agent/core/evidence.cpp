@@ -91,7 +91,9 @@ WorkerFailure assess(Observed observed) {
     failure.detail = observed.expired_timer;
   } else if (observed.status.signal != 0 && !is_own_fault(observed.status.signal)) {
     failure.cause = Cause::OutsideSignal;
-    failure.detail = "the signal came from outside the job";
+    failure.detail = observed.was_passed_on
+                         ? "muster passed that signal on, and the worker does not handle it"
+                         : "the signal came from outside the job";
   } else if (observed.has_peers && last_words_speak_of_lost_peer(observed, failure.traceback)) {
     failure.cause = Cause::PeerLoss;
     failure.detail = "it reports the loss of a peer";

@@ -227,7 +227,7 @@ void WorkerGroup::on(TimePoint now, const LauncherSignalled&) {
   } else if (auto* clearing = std::get_if<Clearing>(&phase_)) {
     clearing->kill_at = kill_at(clearing->kill_at);
   } else if (auto* killing = std::get_if<Killing>(&phase_)) {
-    killing->stuck_at = give_up_at(killing->stuck_at);
+    killing->stuck_at = give_up_at(now, killing->stuck_at);
   }
 }
 
@@ -309,7 +309,7 @@ void WorkerGroup::clear(TimePoint now) {
 
 void WorkerGroup::kill(TimePoint now, bool by_lease) {
   if (std::holds_alternative<Knocking>(phase_)) actions_.emplace_back(StopKnocking{});
-  phase_ = Killing{now + kSweepInterval, give_up_at(now + kKillPatience), by_lease};
+  phase_ = Killing{now + kSweepInterval, give_up_at(now, now + kKillPatience), by_lease};
   actions_.emplace_back(KillTree{});
 }
 
@@ -348,9 +348,14 @@ TimePoint WorkerGroup::kill_at(TimePoint when) const {
   return std::min(when, *launcher_signalled_at_ + settings_.last_deadlines->kill);
 }
 
-TimePoint WorkerGroup::give_up_at(TimePoint when) const {
+TimePoint WorkerGroup::give_up_at(TimePoint now, TimePoint when) const {
   if (!settings_.last_deadlines || !launcher_signalled_at_) return when;
-  return std::min(when, *launcher_signalled_at_ + settings_.last_deadlines->give_up);
+  const auto due = *launcher_signalled_at_ + settings_.last_deadlines->give_up;
+  return std::min(when, std::max(due, now + kLeastKillPatience));
+}
+
+Duration WorkerGroup::grace_from(TimePoint now) const {
+  return std::max(kill_at(now + settings_.grace) - now, Duration::zero());
 }
 
 void WorkerGroup::end_round() {

@@ -88,6 +88,11 @@ Result<Outcome> Agent::run() {
   }
   watch_signals();
   watch_keeper();
+  if (!posix::shows_our_processes()) {
+    logger_.warn(
+        "/proc does not show the processes of this namespace: what workers start can't be "
+        "found, and is left to itself (mount a /proc here)");
+  }
   if (!settings_.preempt.command.empty()) {
     preempt_.emplace(
         loop_,
@@ -239,7 +244,7 @@ void Agent::act(const WorkerGroup::GiveUp& give_up) {
   is_stuck_ = true;
   survivors_ = posix::descendants();
   if (survivors_.empty()) {
-    logger_.error("workers stuck: some process survives SIGKILL, and /proc does not show which");
+    logger_.error("workers stuck: some process is left, and /proc does not show which");
   } else {
     logger_.error("workers stuck: SIGKILL does not end {}", count_of(survivors_.size(), "process"));
   }
@@ -295,9 +300,11 @@ void Agent::obey(const Assignment& assignment) {
 }
 
 void Agent::obey(const Stop& stop) {
+  const auto grace = std::chrono::round<std::chrono::milliseconds>(
+      group_.grace_from(std::chrono::steady_clock::now()));
   logger_.info("stopping round={} reason=\"{}\" signal={} grace={}s", stop.round.number,
                printable(stop.reason), signal_name(stop.signal),
-               std::chrono::duration<double>(settings_.stopping.grace).count());
+               std::chrono::duration<double>(grace).count());
   is_over_ = true;
   if (stop.round == assignment_.round) tell_round_is_over();
   feed(WorkerGroup::StopOrdered{stop});

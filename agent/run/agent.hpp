@@ -210,8 +210,9 @@ class Agent {
   boost::asio::steady_timer beacon_timer_;
   Output output_;
   WorkerInput input_;
-  std::set<int> asked_;  // Of what the round's workers started: had their SIGTERM.
-  int last_signal_ = 0;  // That ended the job.
+  std::set<int> passed_on_;  // Signals, to this round's workers.
+  std::set<int> asked_;      // Of what the round's workers started: had their SIGTERM.
+  int last_signal_ = 0;      // That ended the job.
   std::optional<TimePoint> noticed_by_signal_;
   bool has_notice_ = false;
   std::optional<PreemptWatch> preempt_;

@@ -75,6 +75,7 @@ void Agent::act(const WorkerGroup::Spawn& spawn) {
   assignment_ = spawn.assignment;
   if (spawn.index == 0) {
     asked_.clear();
+    passed_on_.clear();
     cgroup_.reset();
     if (auto made = posix::WorkersCgroup::make(assignment_.round.number))
       cgroup_.emplace(std::move(*made));
@@ -218,6 +219,7 @@ WorkerFailure Agent::examine(std::uint32_t index, const ExitStatus& status, std:
   Observed observed{
       .pid = worker.process->pid(), .status = status, .has_peers = assignment_.world_size > 1};
   observed.ended_at = ended_at;
+  observed.was_passed_on = passed_on_.contains(status.signal);
   if (const auto room = posix::room_at("/dev/shm"))
     observed.shared_memory = {room->size, room->free};
   observed.stderr_lines = worker.streams.last_err_lines();

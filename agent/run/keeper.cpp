@@ -36,6 +36,10 @@ bool is_crash(int signal) {
          signal == SIGFPE || signal == SIGSYS;
 }
 
+bool asks_to_end(int signal) {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
 /// Passes signals on and guards the lease until the agent has ended, and reaps it.
 ExitStatus watch_over(int agent, posix::SignalSource& signals, const LeaseGuard& lease) {
   while (true) {
@@ -44,6 +48,7 @@ ExitStatus watch_over(int agent, posix::SignalSource& signals, const LeaseGuard&
     while (const auto signal = signals.next()) {
       if (signal->number != SIGCHLD) {
         posix::forward_signal(agent, *signal);
+        if (asks_to_end(signal->number)) posix::let_go_on(agent);  // It may be stopped.
         continue;
       }
       // At once: a signal that is still queued must not go to a pid that is free.

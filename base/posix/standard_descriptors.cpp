@@ -21,6 +21,7 @@ namespace {
 
 /// Called before the libraries that we are linked with are initialised: gRPC opens a descriptor
 /// then, which would be taken for the stdin that a user has closed.
-[[gnu::section(".preinit_array"), gnu::used]] void (*const kBeforeAll)() = take_standard_descriptors;
+[[gnu::section(".preinit_array"),
+  gnu::used]] void (*const kBeforeAll)() = take_standard_descriptors;
 
 }  // namespace

@@ -59,6 +59,7 @@ void shorten(Verdict& verdict) {
   constexpr std::size_t kOfOthers = 512;
   if (verdict.cause) keep_end(*verdict.cause, kOfTheCause);
   for (auto& other : verdict.others) keep_end(other, kOfOthers);
+  if (verdict.victims.size() > kMostNamed) verdict.victims.resize(kMostNamed);
 }
 
 Verdict verdict_of(const std::vector<WorkerFailure>& failures, std::size_t cause) {

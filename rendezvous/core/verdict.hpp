@@ -12,6 +12,8 @@ namespace muster::rendezvous {
 
 /// Failures and victims beside the first cause that a verdict names at most: it goes to every node.
 constexpr std::size_t kMostNamed = 64;
+/// Of a round: what ended because others had. Those beyond are not named.
+constexpr std::size_t kMostVictims = 4096;
 
 /// "rank 2 on h1 exited with code 3", "node h1 was lost: its lease ended".
 [[nodiscard]] std::string describe_failure(const WorkerFailure& failure);
