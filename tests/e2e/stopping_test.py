@@ -171,7 +171,8 @@ while :; do sleep 0.02; done
                 first = self.start(*nodes, "worker.sh")
                 if reason == "change":
                     wait_for(lambda: self.lines_of("ready"), "the first worker to be ready")
-                second = self.start(*nodes, "worker.sh")
+                # The server must not be in the node that is lost.
+                second = self.start(*nodes, "--rdzv-conf", "is_host=false", "worker.sh")
                 if reason == "loss":
                     wait_for((self.folder / "done").exists, "both workers to be ready")
                     second.kill()  # Its keeper, and with it the agent.
