@@ -5,6 +5,7 @@
 #include "agent/run/agent.hpp"
 #include "agent/run/keeper.hpp"
 #include "base/posix/folder.hpp"
+#include "base/posix/fork.hpp"
 #include "base/posix/limits.hpp"
 #include "base/posix/socket.hpp"
 #include "base/posix/stream.hpp"
@@ -12,12 +13,14 @@
 #include "base/posix/whole_file.hpp"
 #include "base/text.hpp"
 #include "launcher/ending.hpp"
+#include "launcher/explain.hpp"
 #include "launcher/lookup.hpp"
 #include "launcher/machine.hpp"
 #include "launcher/meeting_point.hpp"
 #include "launcher/node_facts.hpp"
 #include "launcher/options.hpp"
 #include "launcher/program.hpp"
+#include "launcher/relaunch.hpp"
 #include "rendezvous/client/secret.hpp"
 #include "rendezvous/server/solo_attendance.hpp"
 
@@ -243,9 +246,6 @@ agent::AgentSettings agent_settings(const Options& options, const Program& progr
                        .dies_with_parent = stopping.die_with_parent};
   settings.output = output_settings(options);
   settings.input = input_plan(options.output.input);
-  settings.environment.role = options.role;
-  settings.environment.agent_hosts_store = options.worker_store == WorkerStore::Agent;
-  settings.environment.tells_nccl = options.iface == "auto";
   settings.store_allow = options.store_allow;
   if (options.port_range) {
     settings.store_ports = agent::PortRange{options.port_range->low, options.port_range->high};
@@ -255,6 +255,19 @@ agent::AgentSettings agent_settings(const Options& options, const Program& progr
                       .left = options.preemption.deadline,
                       .signal = options.preemption.signal};
   return settings;
+}
+
+agent::EnvironmentSettings environment_settings(std::vector<std::string> entries,
+                                                const Options& options,
+                                                const Environment& environment, Logger& logger) {
+  return {.base = workers_base(std::move(entries), options),
+          .job_id = {},
+          .role = options.role,
+          .agent_hosts_store = options.worker_store == WorkerStore::Agent,
+          .timer_file = {},
+          .omp_num_threads = omp_share(options, environment, logger),
+          .tracks_steps = options.track_steps,
+          .tells_nccl = options.iface == "auto"};
 }
 
 /// Before the work is done.
@@ -284,6 +297,8 @@ Result<MeetingPoint::Settings> meeting_settings(const Options& options,
   const auto& meeting = *options.meeting;
   Hello hello;
   hello.job = *options.rdzv_id;
+  hello.launch_tag = options.launch_tag;
+  hello.topology = options.topology;
   hello.incarnation = rendezvous::incarnation_of(*secret);
   hello.machine = machine_name(environment);
   hello.name = posix::short_host_name();
@@ -331,6 +346,14 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   const auto environment = read_environment(entries);
   auto parsed = parse_command_line(argv, environment, this_machine());
   if (const auto* now = std::get_if<ExitNow>(&parsed)) return leave(*now);
+  if (std::get<Options>(parsed).explain) {
+    const auto& options = std::get<Options>(parsed);
+    const auto logger = make_stderr_logger(options.log_level);
+    const auto workers = environment_settings(std::move(entries), options, environment, *logger);
+    return leave({.code = 0,
+                  .out = explanation(options, resolve_program(options, environment), workers),
+                  .err = {}});
+  }
   if (const auto named = name_interface(std::get<Options>(parsed)); !named)
     return leave(usage_error("--iface: " + named.error().message));
   const auto& options = std::get<Options>(parsed);
@@ -345,6 +368,7 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
     agent::log_as_json(*logger, json);
   }
   for (const auto& notice : options.notices) logger->info(notice);
+  for (const auto& warning : options.warnings) logger->warn(warning);
 
   const auto program = resolve_program(options, environment);
   if (!program) return leave(usage_error(program.error().message));
@@ -365,6 +389,7 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
 
   auto settings = agent_settings(options, *program);
   settings.output.json = json;
+  settings.environment = environment_settings(std::move(entries), options, environment, *logger);
   std::optional<MeetingPoint::Settings> meeting;
   if (options.meeting) {
     const auto local_address = own_address(options);
@@ -396,10 +421,7 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   settings.error_files = options.keeps_files;
   if (value_of(environment, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1")
     settings.timer_file = value_of(environment, "TORCHELASTIC_TIMER_FILE").value_or("");
-  settings.environment.omp_num_threads = omp_share(options, environment, *logger);
-  settings.environment.base = workers_base(std::move(entries), options);
   settings.environment.job_id = facts.id;
-  settings.environment.tracks_steps = options.track_steps;
   settings.beacons = {.roots = beacon_roots(environment), .tracks_steps = options.track_steps};
   settings.open_files = posix::raise_open_file_limit();
   settings.store_options.limits.connections =
@@ -442,6 +464,32 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   return verdict.exit_code;
 }
 
+/// Where only this launcher runs in an allocation of several machines, the process becomes the srun
+/// that starts one on each. Returns the exit code where it can't, and nothing where it need not.
+std::optional<int> become_srun(const std::vector<std::string>& argv) {
+  std::vector<std::string> entries;
+  const auto environment = read_environment(entries);
+  const auto found = surroundings_of(environment, {});
+  if (!found || !found->bare) return std::nullopt;
+  const auto parsed = parse_command_line(argv, environment, this_machine());
+  const auto* options = std::get_if<Options>(&parsed);
+  if (options == nullptr || !options->relaunch || options->explain) return std::nullopt;
+
+  auto words = *options->relaunch;
+  words.insert(words.end(), argv.begin(), argv.end());
+  const auto line = printable(as_typed(words));
+  const auto srun = find_on_path(words.front(), environment);
+  if (!srun) {
+    return leave(usage_error(found->whole + " has several nodes, and muster is on one of them: " +
+                             "there is no srun in PATH to start it on each. Start it by " + line +
+                             ", or give --nnodes 1"));
+  }
+  make_stderr_logger(options->log_level)->info("{} has several nodes: {}", found->whole, line);
+  const auto error =
+      posix::become(*srun, words, srun_environment(std::move(entries), *found->bare));
+  return leave(usage_error(error.message));
+}
+
 }  // namespace
 }  // namespace muster::launcher
 
@@ -452,8 +500,9 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
 }
 
 int main(int argc, char** argv) {
-  return muster::agent::run_kept([argc, argv](const muster::agent::KeeperLink& keeper) {
-    const std::vector<std::string> arguments(argv, argv + argc);
+  const std::vector<std::string> arguments(argv, argv + argc);
+  if (const auto code = muster::launcher::become_srun(arguments)) return *code;
+  return muster::agent::run_kept([&arguments](const muster::agent::KeeperLink& keeper) {
     try {
       return muster::launcher::run_agent(arguments, keeper);
     } catch (const boost::system::system_error& error) {
