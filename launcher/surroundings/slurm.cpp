@@ -12,10 +12,14 @@ constexpr std::string_view kStep = "SLURM_STEP_ID";
 constexpr std::size_t kDigitsOfNames = 10;
 
 /// Whether srun has started us, and for this job: a batch script inherits the variables of the
-/// shell in which sbatch was called, which may have been in a step.
+/// shell in which sbatch was called, which may have been in a step. Its own ones differ from those
+/// then, unless that step was of the same node and the same shape.
 bool is_in_step(Reader& reader) {
   const auto step = reader.text(kStep);
   if (!step || step->value.size() >= kDigitsOfNames) return false;
+  const auto tasks = reader.text("SLURM_TASKS_PER_NODE");
+  const auto tasks_of_step = reader.text("SLURM_STEP_TASKS_PER_NODE");
+  if (tasks && tasks_of_step && tasks->value != tasks_of_step->value) return false;
   const auto node = reader.text("SLURMD_NODENAME");
   const auto names = reader.node_list("SLURM_STEP_NODELIST");
   return !node || names.empty() || std::ranges::find(names, node->value) != names.end();

@@ -219,6 +219,23 @@ class Slurm(JobTest):
                 f"rank {rank} of 2, local 0 of 1, node {rank}" for rank in range(2)], said)
             (self.folder / "ranks").unlink()
 
+    def test_sbatch_from_within_a_step_is_not_taken_for_that_step(self):
+        self.script(HELLO)
+        code, said = self.slurm("srun", "--nodes=1", "--overcommit", "sbatch", "--wait", "--nodes=2", "--overcommit",
+                                "--output=out", "--wrap", f"{MUSTER} ./worker.sh")
+        said += (self.folder / "out").read_text()
+        self.assertEqual(code, 0, said)
+        self.assertEqual(len(self.lines_of("ranks")), 2, said)
+
+    def test_a_signal_of_the_schedulers_reaches_every_worker(self):
+        self.script(f"{HELLO}trap 'touch saved.$RANK; exit 0' USR1\ntouch ready.$RANK\nwhile :; do sleep 0.1; done\n")
+        code, said = self.slurm("sbatch", "--parsable", "--nodes=2", "--output=out", "--wrap", f"{MUSTER} ./worker.sh")
+        self.assertEqual(code, 0, said)
+        wait_for(lambda: len(list(self.folder.glob("ready.*"))) == 2, "the workers to be there")
+        self.assertEqual(self.slurm("scancel", "--signal=USR1", said.strip())[0], 0)
+        wait_for(lambda: len(list(self.folder.glob("saved.*"))) == 2, "the workers to save")
+        wait_for(lambda: not self.slurm("squeue", "--noheader", "--jobs", said.strip(), "--states=R,CG")[1].strip(), "the job to end")
+
     def test_fewer_processors_than_the_job_has_are_warned_of(self):
         self.script("#!/bin/sh\nexit 0\n")
         _, said = self.slurm("sbatch", "--wait", "--nodes=2", "--cpus-per-task=4", "--output=out", "--wrap",

@@ -233,6 +233,11 @@ TEST_CASE("outside of a step srun is to start one launcher on each node",
   // Variables of the step in which sbatch was called.
   CHECK(options_of({"x"}, batch({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NODELIST", "login"}}))
             .relaunch);
+  CHECK(options_of({"x"}, batch({{"SLURM_STEP_ID", "0"},
+                                 {"SLURM_STEP_NODELIST", "h0"},
+                                 {"SLURM_STEP_TASKS_PER_NODE", "1"},
+                                 {"SLURM_TASKS_PER_NODE", "1(x2)"}}))
+            .relaunch);
   CHECK(options_of({"--nnodes=1:2", "x"}, batch()).relaunch);
   CHECK(options_of({"--nnodes=2:9", "x"}, batch()).relaunch);
   CHECK(error_of({"--nnodes=5", "x"}, batch()) == "--nnodes 5, but Slurm's allocation has 2 nodes");
