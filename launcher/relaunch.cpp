@@ -7,9 +7,11 @@ namespace muster::launcher {
 namespace {
 
 /// What srun takes from sbatch's flags by these variables: srun(1), "INPUT ENVIRONMENT VARIABLES".
-constexpr std::array<std::string_view, 6> kOfTasks{
+/// By the last, launchers would lack what the script itself has set.
+constexpr std::array<std::string_view, 7> kDropped{
     "SLURM_GPUS_PER_TASK",   "SLURM_TRES_PER_TASK",     "SLURM_NTASKS_PER_GPU",
-    "SLURM_NTASKS_PER_TRES", "SLURM_NTASKS_PER_SOCKET", "SLURM_NTASKS_PER_CORE"};
+    "SLURM_NTASKS_PER_TRES", "SLURM_NTASKS_PER_SOCKET", "SLURM_NTASKS_PER_CORE",
+    "SLURM_EXPORT_ENV"};
 
 std::string_view name_of(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
@@ -25,6 +27,7 @@ std::vector<std::string> srun_words(const BareAllocation& allocation, std::uint3
   std::vector<std::string> words{"srun", "--nodes=" + number, "--ntasks=" + number,
                                  "--ntasks-per-node=1"};
   if (allocation.cpus > 0) words.push_back("--cpus-per-task=" + std::to_string(allocation.cpus));
+  if (allocation.gpus > 0) words.push_back("--gpus-per-node=" + std::to_string(allocation.gpus));
   return words;
 }
 
@@ -32,7 +35,7 @@ std::vector<std::string> srun_environment(std::vector<std::string> entries,
                                           const BareAllocation& allocation) {
   std::erase_if(entries, [](const std::string& entry) {
     const auto name = name_of(entry);
-    return name == kRelaunchedVariable || std::ranges::find(kOfTasks, name) != kOfTasks.end();
+    return name == kRelaunchedVariable || std::ranges::find(kDropped, name) != kDropped.end();
   });
   entries.push_back(std::string(kRelaunchedVariable) + "=" + allocation.job);
   return entries;

@@ -274,6 +274,10 @@ void notice_inherited(const Environment& environment, Options& options) {
     names += ": those of an outer torchrun or muster, whose worker this is; workers get their own";
   } else if (!found.counts.empty()) {
     names += ": read as " + found.name + " means them, where they count " + found.counts;
+  } else if (value_of(environment, "PET_NNODES")) {
+    names +=
+        ": not read, as they count pods, or workers of pods, where Kubeflow sets them beside "
+        "PET_NNODES; workers get their own";
   } else {
     names += ": not read, workers get their own; flags and PET_ variables say how nodes meet";
   }

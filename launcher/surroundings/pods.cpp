@@ -52,8 +52,10 @@ bool is_volcano(const Reader& reader) {
   return has_rank_and_master(reader) &&
          (reader.has("VC_TASK_INDEX") || reader.has("VK_TASK_INDEX"));
 }
-/// A PyTorchJob's pods are JOB-master-0 and JOB-worker-N.
+/// A PyTorchJob's pods are JOB-master-0 and JOB-worker-N. Operators that say PET_NNODES as well
+/// mean workers by WORLD_SIZE, and need not be read.
 bool is_kubeflow(const Reader& reader) {
+  if (reader.has("PET_NNODES")) return false;
   const auto host = reader.text(kHostName);
   const auto pod = host ? numbered(host->value) : std::nullopt;
   return has_rank_and_master(reader) && pod &&

@@ -1,4 +1,5 @@
 #include "launcher/surroundings/family.hpp"
+#include "launcher/values.hpp"
 
 #include <algorithm>
 
@@ -54,6 +55,20 @@ std::uint16_t port_of(std::uint32_t job, std::uint32_t step) {
   return static_cast<std::uint16_t>(kFirstPort + (job + kBetweenSteps * step) % kPorts);
 }
 
+/// On each node, of GPUs that were asked for by task: a step of fewer tasks gets fewer, unless it
+/// asks for all. 0 where nodes differ.
+std::uint32_t gpus_by_task(Reader& reader) {
+  const auto told = reader.text("SLURM_GPUS_PER_TASK");  // `2`, or `a100:2`.
+  const auto tasks = reader.counts("SLURM_TASKS_PER_NODE");
+  if (!told || tasks.empty() || std::ranges::count(tasks, tasks.front()) != std::ssize(tasks))
+    return 0;
+  const auto each = parse_integer(told->value.substr(told->value.rfind(':') + 1)).value_or(0);
+  constexpr std::int64_t kMost = 1024;  // On a node; more is no number of GPUs.
+  return each > 0 && each * tasks.front() <= kMost
+             ? static_cast<std::uint32_t>(each * tasks.front())
+             : 0;
+}
+
 std::optional<Surroundings> outside_of_steps(Reader& reader, const std::string& job) {
   Surroundings found{.name = "Slurm", .whole = "Slurm's allocation"};
   auto nodes = reader.number("SLURM_JOB_NUM_NODES");
@@ -62,7 +77,8 @@ std::optional<Surroundings> outside_of_steps(Reader& reader, const std::string& 
     const auto counts = reader.counts("SLURM_JOB_CPUS_PER_NODE");
     found.bare = {.job = job,
                   .nodes = nodes->value,
-                  .cpus = counts.empty() ? 0 : *std::ranges::min_element(counts)};
+                  .cpus = counts.empty() ? 0 : *std::ranges::min_element(counts),
+                  .gpus = gpus_by_task(reader)};
   }
   return found;
 }

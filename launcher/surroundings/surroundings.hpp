@@ -30,6 +30,7 @@ struct BareAllocation {
   std::string job;
   std::uint32_t nodes = 0;
   std::uint32_t cpus = 0;  ///< On each of them, for the job; 0: unknown.
+  std::uint32_t gpus = 0;  ///< Likewise, where they were asked for by task; 0: all that there are.
 };
 
 /// A launcher here is one `muster` process: an agent of the job.

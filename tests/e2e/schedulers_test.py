@@ -209,15 +209,27 @@ class Slurm(JobTest):
 
     def test_sbatch_needs_no_srun(self):
         both = 'until test "$(wc -l < ranks)" = 2; do sleep 0.02; done'
-        self.script(f'{HELLO}test "$RANK" = 1 || exit 0\n{both}\nexit 7\n')
-        for flags in (["--cpus-per-task=4"], ["--ntasks-per-node=2", "--gpus-per-task=1"]):
-            code, said = self.slurm("sbatch", "--wait", "--nodes=2", *flags, "--output=out", "--wrap", f"exec {MUSTER} ./worker.sh")
+        self.script(f'{HELLO}echo "$WORD" >> words\ntest "$RANK" = 1 || exit 0\n{both}\nexit 7\n')
+        for flags in (["--cpus-per-task=4"], ["--gpus-per-node=1", "--export=NONE"]):
+            code, said = self.slurm("sbatch", "--wait", "--nodes=2", *flags, "--output=out", "--wrap",
+                                    f"export WORD=scripts; exec {MUSTER} ./worker.sh")
             said += (self.folder / "out").read_text()
             self.assertEqual(code, 7, said)
             ranks = sorted(self.lines_of("ranks"))
             self.assertEqual([line.split(", job ")[0] for line in ranks], [
                 f"rank {rank} of 2, local 0 of 1, node {rank}" for rank in range(2)], said)
-            (self.folder / "ranks").unlink()
+            self.assertEqual(self.lines_of("words"), ["scripts"] * 2)  # What the script has set reaches the workers.
+            for name in ("ranks", "words"):
+                (self.folder / name).unlink()
+
+    def test_sbatch_that_asked_for_gpus_by_task_has_them_all_on_each_node(self):
+        self.script(HELLO)
+        code, said = self.slurm("sbatch", "--wait", "--nodes=2", "--ntasks-per-node=2", "--gpus-per-task=1", "--output=out",
+                                "--wrap", f"{MUSTER} ./worker.sh")
+        said += (self.folder / "out").read_text()
+        self.assertEqual(code, 0, said)
+        self.assertEqual([line.split(", job ")[0] for line in sorted(self.lines_of("ranks"))], [
+            f"rank {rank} of 4, local {rank % 2} of 2, node {rank // 2}" for rank in range(4)], said)
 
     def test_sbatch_from_within_a_step_is_not_taken_for_that_step(self):
         self.script(HELLO)

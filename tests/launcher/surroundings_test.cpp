@@ -228,6 +228,15 @@ TEST_CASE("outside of a step srun is to start one launcher on each node",
           "[launcher][surroundings]") {
   CHECK(options_of({"x"}, batch()).relaunch ==
         Words{"srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--cpus-per-task=4"});
+  // GPUs that were asked for by task are asked for by node.
+  for (const auto& [tasks, gpus] : std::map<std::string, std::string>{
+           {"2(x2)", "--gpus-per-node=4"}, {"2,1", "--cpus-per-task=4"}}) {
+    for (const std::string each : {"2", "a100:2"}) {
+      CHECK(
+          options_of({"x"}, batch({{"SLURM_TASKS_PER_NODE", tasks}, {"SLURM_GPUS_PER_TASK", each}}))
+              .relaunch->back() == gpus);
+    }
+  }
   // The shell of salloc is in a step, but one that has no number.
   CHECK(options_of({"x"}, batch({{"SLURM_STEP_ID", "4294967290"}})).relaunch);
   // Variables of the step in which sbatch was called.
@@ -258,9 +267,10 @@ TEST_CASE("outside of a step srun is to start one launcher on each node",
 
 TEST_CASE("what sbatch was told of tasks is not passed on to launchers",
           "[launcher][surroundings]") {
-  const BareAllocation allocation{.job = "4711", .nodes = 2, .cpus = 0};
+  const BareAllocation allocation{.job = "4711", .nodes = 2, .cpus = 0, .gpus = 0};
   CHECK(srun_words(allocation, 2).size() == 4);
-  CHECK(srun_environment({"A=1", "SLURM_GPUS_PER_TASK=1", "SLURM_NTASKS=8", "MUSTER_RELAUNCHED=1"},
+  CHECK(srun_environment({"A=1", "SLURM_GPUS_PER_TASK=1", "SLURM_EXPORT_ENV=NONE", "SLURM_NTASKS=8",
+                          "MUSTER_RELAUNCHED=1"},
                          allocation) == Words{"A=1", "SLURM_NTASKS=8", "MUSTER_RELAUNCHED=4711"});
   CHECK(as_typed({"a", "b c", "", "it's"}) == "a 'b c' '' 'it'\\''s'");
 }
@@ -392,6 +402,13 @@ TEST_CASE("pods and machines of a cloud are nodes", "[launcher][surroundings]") 
     CHECK(options.meeting->server == Endpoint{"j-master-0", 23456});
     CHECK(options.job.store_on_server);
     CHECK(has_notice(options, "RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT: read as Kubeflow"));
+    auto newer = pod;
+    newer.merge(Environment{{"PET_NNODES", "3"}, {"PET_NODE_RANK", "1"}, {"PET_MASTER_ADDR", "m"}});
+    newer["WORLD_SIZE"] = "6";
+    const auto by_flags = options_of({"--nproc-per-node=2", "x"}, newer);
+    CHECK(by_flags.job.max_nodes == 3);
+    CHECK(by_flags.meeting->server == Endpoint{"m", 29500});
+    CHECK(has_notice(by_flags, "MASTER_PORT: not read, as they count pods"));
     auto master = pod;
     master["RANK"] = "0";
     master["MASTER_ADDR"] = "localhost";
