@@ -13,6 +13,9 @@ constexpr std::array<std::string_view, 7> kDropped{
     "SLURM_NTASKS_PER_TRES", "SLURM_NTASKS_PER_SOCKET", "SLURM_NTASKS_PER_CORE",
     "SLURM_EXPORT_ENV"};
 
+/// That an interrupt is passed on at once, and not only when a second one follows within a second.
+constexpr std::string_view kNoStatus = "SLURM_DISABLE_STATUS";
+
 std::string_view name_of(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
 bool is_plain(char c) {
@@ -35,8 +38,10 @@ std::vector<std::string> srun_environment(std::vector<std::string> entries,
                                           const BareAllocation& allocation) {
   std::erase_if(entries, [](const std::string& entry) {
     const auto name = name_of(entry);
-    return name == kRelaunchedVariable || std::ranges::find(kDropped, name) != kDropped.end();
+    return name == kRelaunchedVariable || name == kNoStatus ||
+           std::ranges::find(kDropped, name) != kDropped.end();
   });
+  entries.push_back(std::string(kNoStatus) + "=1");
   entries.push_back(std::string(kRelaunchedVariable) + "=" + allocation.job);
   return entries;
 }

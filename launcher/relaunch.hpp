@@ -20,7 +20,8 @@ constexpr const char* kRelaunchedVariable = "MUSTER_RELAUNCHED";
                                                   std::uint32_t nodes);
 
 /// Our environment (NAME=value) for that srun: without what sbatch was told of tasks and their
-/// devices, since a launcher is no such task, and of variables to leave out.
+/// devices, since a launcher is no such task, and of variables to leave out; with what makes it
+/// pass an interrupt on at once.
 [[nodiscard]] std::vector<std::string> srun_environment(std::vector<std::string> entries,
                                                         const BareAllocation& allocation);
 

@@ -248,6 +248,14 @@ class Slurm(JobTest):
         wait_for(lambda: len(list(self.folder.glob("saved.*"))) == 2, "the workers to save")
         wait_for(lambda: not self.slurm("squeue", "--noheader", "--jobs", said.strip(), "--states=R,CG")[1].strip(), "the job to end")
 
+    def test_an_interrupt_ends_a_job_that_became_srun(self):
+        self.script(f"{HELLO}trap 'touch got.$RANK; exit 0' INT TERM\ntouch ready.$RANK\nwhile :; do sleep 0.1; done\n")
+        code, said = self.slurm("salloc", "--nodes=2", "sh", "-c", f"env --default-signal=INT {MUSTER} ./worker.sh & "
+                                "until test -e ready.0 -a -e ready.1; do sleep 0.02; done; kill -INT $!; wait $!")
+        self.assertEqual(code, 130, said)
+        self.assertIn("the launcher got SIGINT", said)
+        self.assertEqual(len(list(self.folder.glob("got.*"))), 2, said)
+
     def test_fewer_processors_than_the_job_has_are_warned_of(self):
         self.script("#!/bin/sh\nexit 0\n")
         _, said = self.slurm("sbatch", "--wait", "--nodes=2", "--cpus-per-task=4", "--output=out", "--wrap",

@@ -271,7 +271,8 @@ TEST_CASE("what sbatch was told of tasks is not passed on to launchers",
   CHECK(srun_words(allocation, 2).size() == 4);
   CHECK(srun_environment({"A=1", "SLURM_GPUS_PER_TASK=1", "SLURM_EXPORT_ENV=NONE", "SLURM_NTASKS=8",
                           "MUSTER_RELAUNCHED=1"},
-                         allocation) == Words{"A=1", "SLURM_NTASKS=8", "MUSTER_RELAUNCHED=4711"});
+                         allocation) ==
+        Words{"A=1", "SLURM_NTASKS=8", "SLURM_DISABLE_STATUS=1", "MUSTER_RELAUNCHED=4711"});
   CHECK(as_typed({"a", "b c", "", "it's"}) == "a 'b c' '' 'it'\\''s'");
 }
 
