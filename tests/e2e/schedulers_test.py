@@ -48,6 +48,17 @@ class Steps(ManyNodes):
                          [("h0", 0, 2), ("h0", 1, 2), ("h1", 0, 2), ("h1", 1, 2)])
         self.finish(*tasks)
 
+    def test_a_task_of_another_job_is_refused_and_both_are_named(self):
+        first = self.task(0, **step(0))
+        first.says("hosting the rendezvous")
+        stranger = self.task(1, "--rdzv-backend=c10d", "--rdzv-endpoint=h0:24711", "--rdzv-id=4711.0",
+                             **step(1, SLURM_JOB_ID="4712"))
+        self.assertEqual(stranger.ended(), 2)
+        stranger.says(r"4711\.0\.0.* 4712\.0\.0")
+        other = self.task(1, **step(1))
+        self.meets(2, job="4711.0")
+        self.finish(first, other)
+
     def test_a_first_node_whose_name_is_another_one_on_each_machine_is_refused(self):
         other = self.task(1, **step(1, nodes="localhost,h1"))
         self.assertEqual(other.ended(), 1)
