@@ -7,7 +7,6 @@
 #include "rendezvous/core/address.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace muster::launcher {
@@ -96,7 +95,7 @@ class Settler {
       const auto contradiction = words_of("nnodes") + ", but " + has_so_many();
       if (has_endpoint()) {
         notice(contradiction + ": the others must come from elsewhere");
-        return {};
+        return refuse_loopback();
       }
       return fail(Errc::InvalidArgument, contradiction +
                                              ": leave it out, or give --rdzv-backend c10d and "
@@ -164,17 +163,17 @@ class Settler {
                   (is_given("nnodes") ? words_of("nnodes") + ": " : "") +
                       "the nodes have no place to meet: " + found_.how_to_meet);
     }
+    options_.asked.is_elsewhere = found_.is_elsewhere;
     if (is_given("master-port")) {
       give("master-addr", host->value, host->origin);
       say("store at " + host->value, host->origin);
       return {};
     }
-    const auto id = found_.job_id ? found_.job_id->value : std::string();
-    const auto port = found_.port ? *found_.port
-                                  : port_for(is_given("rdzv-id") ? flags_.at("rdzv-id").value : id);
+    const auto id = is_given("rdzv-id") ? flags_.at("rdzv-id").value
+                                        : found_.job_id.value_or(Told<std::string>()).value;
+    const auto port = found_.port.value_or(port_for(id));
     const auto endpoint = to_string(Endpoint{host->value, port});
     give("rdzv-endpoint", endpoint, host->origin);
-    options_.asked.is_elsewhere = found_.is_elsewhere;
     say("endpoint " + endpoint, host->origin);
     if (!found_.is_static && !is_given("rdzv-backend")) give("rdzv-backend", "c10d", host->origin);
     return {};

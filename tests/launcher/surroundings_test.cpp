@@ -120,6 +120,7 @@ TEST_CASE("flags and their variables go before the surroundings", "[launcher][su
   const auto port_only = options_of({"--master-port=1234", "x"}, slurm(1));
   CHECK(port_only.meeting->server == Endpoint{"h0", 1234});
   CHECK(port_only.job.store_on_server);
+  CHECK(port_only.meeting->is_elsewhere);
 }
 
 TEST_CASE("--nnodes against Slurm's number", "[launcher][surroundings]") {
@@ -191,6 +192,8 @@ TEST_CASE("a loopback endpoint for several machines is refused", "[launcher][sur
   }
   CHECK(error_of({"x"}, slurm(0, {{"PET_MASTER_ADDR", "localhost"}}))
             .starts_with("PET_MASTER_ADDR localhost is another one on each machine"));
+  CHECK(error_of({"--nnodes=4", "--rdzv-endpoint=localhost", "x"}, slurm(0))
+            .starts_with("--rdzv-endpoint localhost is another one on each machine"));
   CHECK(options_of({"--nnodes=2", "--rdzv-endpoint=localhost:7", "x"}).meeting);
 }
 
