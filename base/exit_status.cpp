@@ -1,12 +1,14 @@
 #include "base/exit_status.hpp"
 
+#include "base/exit_codes.hpp"
+
 #include <csignal>
 #include <cstring>
 
 namespace muster {
 
 int shell_code(const ExitStatus& status) {
-  return status.signal != 0 ? 128 + status.signal : status.code;
+  return status.signal != 0 ? kSignalBase + status.signal : status.code;
 }
 
 std::string signal_name(int signal) {

@@ -66,4 +66,26 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const auto end = text.find(at);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  auto lines = split(text, '\n');
+  if (lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+std::string count_of(std::size_t count, std::string_view noun) {
+  auto text = std::to_string(count) + " " + std::string(noun);
+  if (count != 1) text += noun.ends_with('s') ? "es" : "s";
+  return text;
+}
+
 }  // namespace muster

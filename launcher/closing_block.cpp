@@ -30,16 +30,10 @@ std::string printable_line(std::string_view line) {
 
 /// Appends `  name       text`, further lines indented below.
 void add(std::string& block, std::string_view name, std::string_view text) {
-  bool first = true;
-  while (true) {
-    const auto end = text.find('\n');
-    const auto line = text.substr(0, end);
-    block += fmt::format("  {:<10} {}{}\n", first ? name : "",
-                         printable_line(line.substr(0, kShownLineBytes)),
+  for (const auto line : split(text, '\n')) {
+    block += fmt::format("  {:<10} {}{}\n", name, printable_line(line.substr(0, kShownLineBytes)),
                          line.size() > kShownLineBytes ? "..." : "");
-    if (end == std::string_view::npos) return;
-    text.remove_prefix(end + 1);
-    first = false;
+    name = {};
   }
 }
 
@@ -53,14 +47,9 @@ std::string join_last(const std::vector<std::string>& lines, std::size_t most) {
 
 /// The end of a long traceback is what matters.
 std::string last_lines_of(const std::string& text, std::size_t most) {
-  std::vector<std::string> lines;
-  for (std::size_t at = 0; at <= text.size();) {
-    const auto end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  while (!lines.empty() && lines.back().empty()) lines.pop_back();
-  return join_last(lines, most);
+  const auto end = text.find_last_not_of('\n') + 1;
+  const auto lines = lines_of(std::string_view(text).substr(0, end));
+  return join_last({lines.begin(), lines.end()}, most);
 }
 
 /// `rank 3`, `ranks 0, 1, 4-7`.

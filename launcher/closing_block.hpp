@@ -21,6 +21,7 @@ struct JobFacts {
   std::optional<ChosenPython> python;
   std::string log_folder;        ///< Empty: none.
   bool err_on_terminal = false;  ///< The workers' stderr was not ours to read.
+  std::vector<int> survivors;    ///< Pids on this node that SIGKILL did not end.
   /// That another node's launcher prints the block: this one says the outcome in one line.
   bool is_told_elsewhere = false;
 };

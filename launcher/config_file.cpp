@@ -1,5 +1,6 @@
 #include "launcher/config_file.hpp"
 
+#include "base/text.hpp"
 #include "launcher/flags.hpp"
 #include "launcher/text.hpp"
 #include "launcher/values.hpp"

@@ -15,8 +15,6 @@ namespace {
 constexpr const char* kTerminationLog = "/dev/termination-log";
 /// Kubernetes reads no more of it.
 constexpr std::size_t kTerminationLogBytes = 4096;
-/// How long whoever should read stderr may take; after that the exit code goes first.
-constexpr Duration kReadPatience = std::chrono::seconds(5);
 
 /// Whether a program that the user named is an interpreter: `muster python3 train.py`.
 bool is_python(const std::string& path) {
@@ -35,7 +33,7 @@ std::string_view beginning_of(std::string_view text) {
 void say_last(std::string text, const agent::JsonFormat* json) {
   if (json != nullptr)
     text = json->own_line("error", text.substr(0, text.find_last_not_of('\n') + 1));
-  (void)posix::write_within(2, text, kReadPatience);
+  (void)posix::write_within(2, text, posix::kReadPatience);
 }
 
 Ending::Ending(std::string job, EndFiles files, const Program& program, std::string_view version,

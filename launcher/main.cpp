@@ -4,14 +4,15 @@
 
 #include "agent/run/agent.hpp"
 #include "agent/run/keeper.hpp"
+#include "base/exit_codes.hpp"
 #include "base/posix/folder.hpp"
 #include "base/posix/fork.hpp"
-#include "base/posix/limits.hpp"
 #include "base/posix/socket.hpp"
 #include "base/posix/stream.hpp"
 #include "base/posix/tcp_stream.hpp"
 #include "base/posix/whole_file.hpp"
 #include "base/text.hpp"
+#include "launcher/agent_settings.hpp"
 #include "launcher/ending.hpp"
 #include "launcher/explain.hpp"
 #include "launcher/lookup.hpp"
@@ -38,15 +39,12 @@ extern char** environ;
 namespace muster::launcher {
 namespace {
 
-constexpr int kOwnError = 1;
-/// How long whoever should read what we say may take; after that the exit code goes first.
-constexpr Duration kReadPatience = std::chrono::seconds(5);
 /// An error of our own may be the keeper's death: then we should be gone soon.
 constexpr Duration kErrorPatience = std::chrono::milliseconds(500);
 
 int leave(const ExitNow& now) {
-  const bool told = posix::write_within(1, now.out, kReadPatience);
-  (void)posix::write_within(2, now.err, kReadPatience);
+  const bool told = posix::write_within(1, now.out, posix::kReadPatience);
+  (void)posix::write_within(2, now.err, posix::kReadPatience);
   return told ? now.code : kOwnError;
 }
 
@@ -92,182 +90,6 @@ Result<Endpoint> numeric_address_of(const Endpoint& endpoint) {
   const auto v4 = std::find_if(addresses->begin(), addresses->end(),
                                [](const auto& address) { return address.family() == AF_INET; });
   return posix::to_endpoint(v4 == addresses->end() ? addresses->front() : *v4);
-}
-
-bool any_rank(const Options& options, const StreamMap& map) {
-  for (std::uint32_t rank = 0; rank < options.nproc; ++rank) {
-    if (map.of({rank}) != Streams::None) return true;
-  }
-  return false;
-}
-
-agent::StreamPlan stream_plan(const Options& options, LocalRank rank, Streams stream) {
-  const auto asked = [rank, stream](const StreamMap& map) {
-    return (static_cast<unsigned>(map.of(rank)) & static_cast<unsigned>(stream)) != 0;
-  };
-  const bool tee = asked(options.tee);
-  const bool redirect = asked(options.redirects);
-  const auto& output = options.output;
-  const auto& filter = output.local_ranks_filter;
-  const bool shown = !filter || filter->contains(rank.value);
-  const bool folds_all = output.fold && !any_rank(options, options.tee);
-  return {.console = shown && (tee || !redirect),
-          .by_line = tee || folds_all || output.log_format == LogFormat::Json,
-          .file = tee || redirect};
-}
-
-/// The folder for logs and error files: where --log-dir says, or a temporary one where --redirects
-/// needs files.
-Result<std::optional<agent::LogFolder>> make_log_folder(const Options& options,
-                                                        const Environment& environment,
-                                                        const std::string& id) {
-  std::string base;
-  std::string name = folder_name(id) + "_" + folder_name(posix::short_host_name());
-  if (options.log_dir) {
-    base = *options.log_dir;
-  } else if (any_rank(options, options.redirects)) {
-    const auto temporary = environment.find("TMPDIR");
-    const bool set = temporary != environment.end() && !temporary->second.empty();
-    base = set ? temporary->second : "/tmp";
-    name = "muster_" + name;
-  } else {
-    return std::nullopt;
-  }
-  auto folder = agent::LogFolder::create(base, name);
-  if (!folder) return pass(folder.error());
-  return std::optional(std::move(*folder));
-}
-
-/// Where the folder of the workers' beacons may be: in memory, rather than on a disk.
-std::vector<std::string> beacon_roots(const Environment& environment) {
-  std::vector<std::string> roots{"/dev/shm"};
-  for (const char* const variable : {"XDG_RUNTIME_DIR", "TMPDIR"}) {
-    auto folder = value_of(environment, variable);
-    if (folder && folder->starts_with('/')) roots.push_back(std::move(*folder));
-  }
-  roots.emplace_back("/tmp");
-  return roots;
-}
-
-/// Says what is in the log folder, or that there is none where one might be expected.
-void announce_logs(const Options& options, const std::string& folder, Logger& logger) {
-  const bool tees = any_rank(options, options.tee);
-  if (folder.empty()) {
-    if (tees) logger.info("--tee shows output on the console only; --log-dir keeps it in files");
-  } else if (tees || any_rank(options, options.redirects)) {
-    logger.info("worker logs in {}", folder);
-  } else {
-    logger.info("error files in {}; --redirects or --tee put the output there as well", folder);
-  }
-}
-
-/// OMP_NUM_THREADS for each of several workers: our share of the processors.
-std::string omp_share(const Options& options, const Environment& environment, Logger& logger) {
-  if (options.nproc < 2 || environment.contains("OMP_NUM_THREADS")) return {};
-  const auto cpus = posix::usable_cpus();
-  const auto share = std::max(1U, cpus / options.nproc);
-  logger.info("OMP_NUM_THREADS={} for each worker: {} processors, {} workers; set it to choose",
-              share, cpus, options.nproc);
-  return std::to_string(share);
-}
-
-/// How many connections the store may hold so that the agent keeps the descriptors that it needs to
-/// start and to end workers.
-std::size_t store_connections(std::uint32_t workers) {
-  constexpr std::size_t kOwnDescriptors = 48;
-  constexpr std::size_t kForEachWorker =
-      7;  // Two pidfds, a page, two pipes, both while it is spawned.
-  constexpr std::size_t kFewest = 16;
-  const auto kept = kOwnDescriptors + kForEachWorker * workers;
-  const std::size_t limit = posix::open_file_limit();
-  return std::max(limit > kept ? limit - kept : 0, kFewest);
-}
-
-/// When workers are killed, and given up, after a signal to us: before whoever sent it kills us.
-std::optional<agent::WorkerGroup::LastDeadlines> last_deadlines(const Stopping& stopping) {
-  if (!stopping.kill_after) return std::nullopt;
-  constexpr int kShareOfTheLastWord = 5;
-  const auto kept = stopping.kept_for_verdict;
-  return agent::WorkerGroup::LastDeadlines{
-      .kill = *stopping.kill_after - kept,
-      .give_up = *stopping.kill_after - kept / kShareOfTheLastWord};
-}
-
-/// `${role_name}${local_rank}` of torchrun, unless the prefix stands for several workers.
-std::string usual_prefix(const Options& options) {
-  return options.output.fold ? "[${rank}]:" : "[${role_name}${local_rank}]:";
-}
-
-agent::OutputSettings output_settings(const Options& options) {
-  const auto& output = options.output;
-  agent::OutputSettings settings{.prefix = output.prefix.value_or(usual_prefix(options)),
-                                 .role = options.role,
-                                 .folds = output.fold,
-                                 .json = nullptr,
-                                 .ranks_filter = output.ranks_filter,
-                                 .out_filters = output.stdout_filters,
-                                 .err_filters = output.stderr_filters,
-                                 .rotation = {.max_size = output.log_max_size}};
-  if (output.log_keep) settings.rotation.keep = *output.log_keep;
-  return settings;
-}
-
-agent::InputPlan input_plan(const StdinPlan& plan) {
-  using To = agent::InputPlan::To;
-  switch (plan.to) {
-    case StdinPlan::To::Inherited:
-      return {.to = To::Inherited, .rank = {}};
-    case StdinPlan::To::All:
-      return {.to = To::All, .rank = {}};
-    case StdinPlan::To::One:
-      return {.to = To::One, .rank = {plan.rank}};
-    case StdinPlan::To::None:
-      return {.to = To::None, .rank = {}};
-  }
-  return {};
-}
-
-agent::AgentSettings agent_settings(const Options& options, const Program& program) {
-  agent::AgentSettings settings;
-  for (std::uint32_t rank = 0; rank < options.nproc; ++rank) {
-    auto command = worker_command(program, {rank});
-    settings.workers.push_back({.path = std::move(command.path),
-                                .argv = std::move(command.argv),
-                                .out = stream_plan(options, {rank}, Streams::Out),
-                                .err = stream_plan(options, {rank}, Streams::Err)});
-  }
-  const auto& stopping = options.stopping;
-  settings.stopping = {.grace = stopping.grace,
-                       .drain = stopping.drain_timeout,
-                       .last_deadlines = last_deadlines(stopping),
-                       .success_skew = stopping.success_skew,
-                       .signals_groups = stopping.signal_group,
-                       .forwarded = stopping.forwarded,
-                       .dies_with_parent = stopping.die_with_parent};
-  settings.output = output_settings(options);
-  settings.input = input_plan(options.output.input);
-  settings.store_allow = options.store_allow;
-  if (options.port_range) {
-    settings.store_ports = agent::PortRange{options.port_range->low, options.port_range->high};
-  }
-  settings.preempt = {.command = options.preemption.command,
-                      .sigterm_is_notice = stopping.sigterm_is_notice,
-                      .left = options.preemption.deadline,
-                      .signal = options.preemption.signal};
-  return settings;
-}
-
-agent::EnvironmentSettings environment_settings(std::vector<std::string> entries,
-                                                const Options& options,
-                                                const Environment& environment, Logger& logger) {
-  return {.base = workers_base(std::move(entries), options),
-          .job_id = {},
-          .role = options.role,
-          .agent_hosts_store = options.worker_store == WorkerStore::Agent,
-          .timer_file = {},
-          .omp_num_threads = omp_share(options, environment, logger),
-          .tracks_steps = options.track_steps,
-          .tells_nccl = options.iface == "auto"};
 }
 
 /// Before the work is done.
@@ -341,19 +163,49 @@ Result<agent::Outcome> run_alone(boost::asio::io_context& loop, agent::AgentSett
   return agent.run();
 }
 
+/// How our part in the job ended; returns the exit code. `point`: nullptr on a lone node.
+int tell(const agent::Outcome& outcome, Ending& ending, MeetingPoint* point,
+         const agent::KeeperLink& keeper, const agent::JsonFormat* json) {
+  auto& facts = ending.facts();
+  facts.survivors = outcome.survivors;
+  if (!outcome.verdict) {
+    const auto line =
+        fmt::format("muster: job {}: {}\n", printable(facts.id), printable(outcome.message));
+    say_last(line, json);
+    ending.keep(outcome.exit_code, outcome.message, line);
+    return outcome.exit_code;
+  }
+
+  const auto& verdict = *outcome.verdict;
+  if (point != nullptr) {
+    const auto rank = facts.node_rank = point->node_rank();
+    const bool is_our_worker = verdict.cause && verdict.cause->cause != Cause::LostNode &&
+                               verdict.cause->node_rank == rank;
+    facts.is_told_elsewhere = rank && *rank != NodeRank{0} && !is_our_worker && !verdict.alone;
+  }
+  ending.tell(verdict, outcome.recorded);
+  if (point != nullptr) point->see_off(agent::user_signals(keeper.user_signals));
+  return verdict.exit_code;
+}
+
+/// `--explain`.
+int explain(const Options& options, const Environment& environment,
+            std::vector<std::string> entries) {
+  const auto logger = make_stderr_logger(options.log_level);
+  const auto program = resolve_program(options, environment);
+  auto settings = agent_settings(options, program.value_or(Program()), environment);
+  share_machine(settings, options, environment, *logger);
+  settings.environment.base = workers_base(std::move(entries), options);
+  return leave({.code = 0, .out = explanation(options, program, settings.environment), .err = {}});
+}
+
 int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper) {
   std::vector<std::string> entries;
   const auto environment = read_environment(entries);
   auto parsed = parse_command_line(argv, environment, this_machine());
   if (const auto* now = std::get_if<ExitNow>(&parsed)) return leave(*now);
-  if (std::get<Options>(parsed).explain) {
-    const auto& options = std::get<Options>(parsed);
-    const auto logger = make_stderr_logger(options.log_level);
-    const auto workers = environment_settings(std::move(entries), options, environment, *logger);
-    return leave({.code = 0,
-                  .out = explanation(options, resolve_program(options, environment), workers),
-                  .err = {}});
-  }
+  if (std::get<Options>(parsed).explain)
+    return explain(std::get<Options>(parsed), environment, std::move(entries));
   if (const auto named = name_interface(std::get<Options>(parsed)); !named)
     return leave(usage_error("--iface: " + named.error().message));
   const auto& options = std::get<Options>(parsed);
@@ -387,9 +239,8 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
     return code;
   };
 
-  auto settings = agent_settings(options, *program);
+  auto settings = agent_settings(options, *program, environment);
   settings.output.json = json;
-  settings.environment = environment_settings(std::move(entries), options, environment, *logger);
   std::optional<MeetingPoint::Settings> meeting;
   if (options.meeting) {
     const auto local_address = own_address(options);
@@ -418,14 +269,9 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
         usage_error((options.log_dir ? "--log-dir: " : "--redirects: ") + logs.error().message));
   }
 
-  settings.error_files = options.keeps_files;
-  if (value_of(environment, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1")
-    settings.timer_file = value_of(environment, "TORCHELASTIC_TIMER_FILE").value_or("");
+  share_machine(settings, options, environment, *logger);
+  settings.environment.base = workers_base(std::move(entries), options);
   settings.environment.job_id = facts.id;
-  settings.beacons = {.roots = beacon_roots(environment), .tracks_steps = options.track_steps};
-  settings.open_files = posix::raise_open_file_limit();
-  settings.store_options.limits.connections =
-      std::min(settings.store_options.limits.connections, store_connections(options.nproc));
   if (*logs) facts.log_folder = (*logs)->path();
   settings.logs = std::move(*logs);
   announce_logs(options, facts.log_folder, *logger);
@@ -444,24 +290,7 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
     outcome = run_alone(loop, std::move(settings), options, keeper, *logger);
   }
   if (!outcome) return give_up(outcome.error().message);
-  if (!outcome->verdict) {
-    auto line =
-        fmt::format("muster: job {}: {}\n", printable(facts.id), printable(outcome->message));
-    say_last(line, json.get());
-    ending.keep(outcome->exit_code, outcome->message, line);
-    return outcome->exit_code;
-  }
-
-  const auto& verdict = *outcome->verdict;
-  if (point) {
-    const auto rank = facts.node_rank = point->node_rank();
-    const bool is_our_worker = verdict.cause && verdict.cause->cause != Cause::LostNode &&
-                               verdict.cause->node_rank == rank;
-    facts.is_told_elsewhere = rank && *rank != NodeRank{0} && !is_our_worker && !verdict.alone;
-  }
-  ending.tell(verdict, outcome->recorded);
-  if (point) point->see_off(agent::user_signals(keeper.user_signals));
-  return verdict.exit_code;
+  return tell(*outcome, ending, point.get(), keeper, json.get());
 }
 
 /// Where only this launcher runs in an allocation of several machines, the process becomes the srun
@@ -492,12 +321,6 @@ std::optional<int> become_srun(const std::vector<std::string>& argv) {
 
 }  // namespace
 }  // namespace muster::launcher
-
-/// Before the libraries are initialised: gRPC opens a descriptor then, which would be taken for the
-/// stdin that a user has closed.
-[[gnu::constructor(101)]] static void take_standard_descriptors() {
-  muster::posix::ensure_standard_descriptors();
-}
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv, argv + argc);

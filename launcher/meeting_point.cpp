@@ -1,5 +1,6 @@
 #include "launcher/meeting_point.hpp"
 
+#include "base/exit_codes.hpp"
 #include "base/posix/interfaces.hpp"
 #include "base/posix/signals.hpp"
 #include "base/posix/socket.hpp"
@@ -19,9 +20,6 @@ namespace asio = boost::asio;
 namespace {
 
 using std::chrono::steady_clock;
-
-constexpr int kOwnError = 1;
-constexpr int kWorthARequeue = 75;
 
 /// Between two looks at an endpoint where nothing answers yet.
 constexpr Duration kPause = std::chrono::milliseconds(100);
@@ -207,9 +205,9 @@ void MeetingPoint::look_again(const std::string& cause) {
   const auto waited = steady_clock::now() - began_;
   const auto& meeting = settings_.meeting;
   if (waited >= patience) {
-    give_up(kWorthARequeue, fmt::format("{} {}: no rendezvous in {:.0f} s (join_timeout): {}",
-                                        meeting.origin, to_string(meeting.server),
-                                        std::chrono::duration<double>(waited).count(), why));
+    give_up(kRequeue, fmt::format("{} {}: no rendezvous in {:.0f} s (join_timeout): {}",
+                                  meeting.origin, to_string(meeting.server),
+                                  std::chrono::duration<double>(waited).count(), why));
     return;
   }
   if (why != said_) {

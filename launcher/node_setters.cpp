@@ -1,4 +1,5 @@
 #include "base/exit_status.hpp"
+#include "base/text.hpp"
 #include "launcher/rdzv_conf.hpp"
 #include "launcher/setter.hpp"
 #include "launcher/text.hpp"
@@ -222,6 +223,7 @@ Result<void> set_preempt_signal(Options& options, const Context& context) {
 Result<void> set_preempt_deadline(Options& options, const Context& context) {
   const auto time = parse_time(context.given.value);
   if (!time) return refuse(context.given, "a time", kTime);
+  options.preemption.asked_deadline = {*time, context.given.origin};
   options.preemption.deadline = options.job.preempt_deadline = *time;
   options.preemption.is_asked_for = true;
   return {};

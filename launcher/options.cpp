@@ -1,5 +1,6 @@
 #include "launcher/options.hpp"
 
+#include "base/exit_codes.hpp"
 #include "launcher/apply.hpp"
 #include "launcher/argv.hpp"
 #include "launcher/config_file.hpp"
@@ -20,7 +21,7 @@
 namespace muster::launcher {
 namespace {
 
-constexpr const char* kUsage =
+constexpr const char* kUsageText =
     "usage: muster [flags] script [script's arguments]\n"
     "       muster --help lists the flags\n";
 
@@ -299,7 +300,9 @@ std::variant<Options, ExitNow> parse_command_line(std::span<const std::string> a
 }
 
 ExitNow usage_error(const std::string& message) {
-  return {.code = 2, .out = {}, .err = std::string(kUsage) + "muster: error: " + message + "\n"};
+  return {.code = kUsage,
+          .out = {},
+          .err = std::string(kUsageText) + "muster: error: " + message + "\n"};
 }
 
 std::string folder_name(std::string_view job_id) {

@@ -101,8 +101,9 @@ struct PortRange {
 struct Preemption {
   std::string command;  ///< Exits with 0 when it will be. Empty: none.
   int signal = 0;       ///< What every rank's main process gets. 0: none.
-  Duration deadline = std::chrono::seconds(30);
-  bool is_asked_for = false;  ///< Any of its flags is given.
+  std::optional<Asked<Duration>> asked_deadline;
+  Duration deadline = std::chrono::seconds(30);  ///< For saving, from a notice here.
+  bool is_asked_for = false;                     ///< Any of its flags is given.
 };
 
 /// How workers are ended.

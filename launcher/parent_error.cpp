@@ -1,5 +1,6 @@
 #include "launcher/parent_error.hpp"
 
+#include "base/failure_text.hpp"
 #include "base/text.hpp"
 
 #include <boost/json.hpp>
@@ -17,12 +18,8 @@ int error_code_of(const Verdict& verdict) {
 
 /// The exception's line, or else what the closing block begins with.
 std::string message_of(const Verdict& verdict) {
-  if (verdict.cause && !verdict.cause->traceback.empty()) {
-    const std::string_view traceback = verdict.cause->traceback;
-    const auto end = traceback.find_last_not_of("\n ");
-    const auto text = traceback.substr(0, end == std::string_view::npos ? 0 : end + 1);
-    return std::string(text.substr(text.rfind('\n') + 1));
-  }
+  if (verdict.cause && !verdict.cause->traceback.empty())
+    return std::string(exception_of(verdict.cause->traceback));
   const bool has_detail = verdict.cause && !verdict.cause->detail.empty() &&
                           verdict.cause->cause != Cause::LostNode;  // The summary has it.
   return verdict.summary + (has_detail ? ": " + verdict.cause->detail : "");

@@ -1,5 +1,6 @@
 #include "launcher/rdzv_conf.hpp"
 
+#include "base/text.hpp"
 #include "launcher/text.hpp"
 #include "launcher/values.hpp"
 

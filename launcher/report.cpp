@@ -102,6 +102,8 @@ std::string report(const Verdict& verdict, const JobFacts& facts, std::string_vi
   object["restarts"] = verdict.restarts;
   object["max_restarts"] = verdict.max_restarts;
   add(object, "log_folder", facts.log_folder);
+  if (!facts.survivors.empty())
+    object["survivors"] = json::array(facts.survivors.begin(), facts.survivors.end());
   object["cause"] = verdict.cause ? json::value(describe_in_json(*verdict.cause)) : json::value();
   object["others"] = list(verdict.others);
   object["victims"] = list(verdict.victims);

@@ -1,5 +1,6 @@
 #include "launcher/settle_surroundings.hpp"
 
+#include "base/text.hpp"
 #include "launcher/hosting.hpp"
 #include "launcher/relaunch.hpp"
 #include "launcher/text.hpp"
@@ -14,10 +15,6 @@ namespace {
 
 /// What `--nnodes` allows of the surroundings.
 enum class Fit { Exact, MayGrow, HasSpares };
-
-std::string count(std::uint32_t number, std::string_view what) {
-  return std::to_string(number) + " " + std::string(what) + (number == 1 ? "" : "s");
-}
 
 class Settler {
  public:
@@ -60,7 +57,7 @@ class Settler {
   void take_workers() {
     if (!found_.slots || found_.slots->value == 0 || is_given("nproc-per-node")) return;
     give("nproc-per-node", std::to_string(found_.slots->value), found_.slots->origin);
-    say(count(found_.slots->value, "worker"), found_.slots->origin);
+    say(count_of(found_.slots->value, "worker"), found_.slots->origin);
   }
 
   /// The allowed numbers of nodes; nullopt where they are given and make no sense, which is said
@@ -77,7 +74,7 @@ class Settler {
 
   /// `Slurm's step has 2 nodes`.
   [[nodiscard]] std::string has_so_many() const {
-    return found_.whole + " has " + count(found_.launchers->value, "node") + " (" +
+    return found_.whole + " has " + count_of(found_.launchers->value, "node") + " (" +
            found_.launchers->origin + ")";
   }
 
@@ -103,7 +100,7 @@ class Settler {
     }
     if (!is_given("nnodes")) {
       give("nnodes", std::to_string(number), found_.launchers->origin);
-      say(count(number, "node"), found_.launchers->origin);
+      say(count_of(number, "node"), found_.launchers->origin);
     }
     if (nodes->max < number) {
       notice(words_of("nnodes") + ", but " + has_so_many() + ": " +
@@ -225,7 +222,7 @@ class Settler {
   }
 
   [[nodiscard]] std::string has_so_many_bare() const {
-    return found_.whole + " has " + count(found_.bare->nodes, "node");
+    return found_.whole + " has " + count_of(found_.bare->nodes, "node");
   }
 
   const Surroundings& found_;
@@ -249,8 +246,8 @@ void warn_of_processors(Options& options) {
   const auto all = found.job_cpus ? found.job_cpus->value : cpus;
   const bool is_small_share = cpus * 2 < all;
   if (cpus >= workers && !is_small_share) return;
-  std::string text = found.whole + " has " + count(cpus, "processor") + " here (" +
-                     found.cpus->origin + ") for " + count(workers, "worker");
+  std::string text = found.whole + " has " + count_of(cpus, "processor") + " here (" +
+                     found.cpus->origin + ") for " + count_of(workers, "worker");
   if (all > cpus) {
     text += ", of " + std::to_string(all) + " that the job has: give srun --cpus-per-task=" +
             std::to_string(all / std::max(found.launchers_here, 1U)) +

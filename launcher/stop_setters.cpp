@@ -18,6 +18,8 @@ constexpr Duration kUsualKillAfter = std::chrono::seconds(30);
 /// Kept for the verdict: one of so many parts of that time, and no more than the longest.
 constexpr int kMarginShare = 6;
 constexpr Duration kLongestMargin = std::chrono::seconds(5);
+/// After a notice: so many parts for saving, and one to be stopped in.
+constexpr int kSavingShare = 4;
 
 Result<void> set_shutdown_timeout(Options& options, const Context& context) {
   const auto time = parse_time(context.given.value);
@@ -101,6 +103,38 @@ std::string text_of(Duration time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
 }
 
+/// The grace, within what is left after a signal.
+void settle_grace(Options& options, Duration longest, std::string_view killer) {
+  auto& stopping = options.stopping;
+  const auto& asked = stopping.shutdown_timeout;
+  if (!asked) {
+    stopping.grace = longest;
+  } else if (asked->value > longest) {
+    options.notices.push_back(asked->origin + " " + text_of(asked->value) +
+                              ": after a signal to muster the workers have " + text_of(longest) +
+                              ", since " + std::string(killer) + " kills it after " +
+                              text_of(*stopping.kill_after) + "; --kill-after tells another time");
+  }
+}
+
+/// After SIGTERM as a notice the workers save first, and are stopped within the same time.
+void settle_saving(Options& options, Duration longest, bool is_told, std::string_view killer) {
+  const auto saving = longest * kSavingShare / (kSavingShare + 1);
+  auto& preemption = options.preemption;
+  const auto& asked = preemption.asked_deadline;
+  if (!asked) {
+    preemption.deadline = std::min(preemption.deadline, saving);
+  } else if (!is_told) {  // Whoever knows how long the machine stays knows better than a default.
+    *options.stopping.kill_after += asked->value;
+  } else if (asked->value > saving) {
+    preemption.deadline = saving;
+    options.notices.push_back(
+        asked->origin + " " + text_of(asked->value) + ": after SIGTERM the workers have " +
+        text_of(saving) + " to save, since " + std::string(killer) + " kills muster after " +
+        text_of(*options.stopping.kill_after) + "; --kill-after tells another time");
+  }
+}
+
 }  // namespace
 
 std::span<const Setter> stop_setters() { return kSetters; }
@@ -109,21 +143,15 @@ void settle_stopping(Options& options, const Environment& environment) {
   auto& stopping = options.stopping;
   const auto scheduler = scheduler_of(environment);
   stopping.sigterm_is_notice = options.preemption.is_asked_for || !scheduler.empty();
-  if (!stopping.kill_after && !scheduler.empty()) stopping.kill_after = kUsualKillAfter;
-  const auto& asked = stopping.shutdown_timeout;
-  if (asked) stopping.grace = asked->value;
+  if (stopping.shutdown_timeout) stopping.grace = stopping.shutdown_timeout->value;
+  const bool is_told = stopping.kill_after.has_value();
+  if (!is_told && !scheduler.empty()) stopping.kill_after = kUsualKillAfter;
   if (!stopping.kill_after) return;
+  const auto killer = scheduler.empty() ? "whoever signals muster" : scheduler;
   stopping.kept_for_verdict = std::min(*stopping.kill_after / kMarginShare, kLongestMargin);
   const auto longest = *stopping.kill_after - stopping.kept_for_verdict;
-  if (!asked) {
-    stopping.grace = longest;
-  } else if (asked->value > longest) {
-    const auto who = scheduler.empty() ? "whoever signals muster" : std::string(scheduler);
-    options.notices.push_back(asked->origin + " " + text_of(asked->value) +
-                              ": after a signal to muster the workers have " + text_of(longest) +
-                              ", since " + who + " kills it after " +
-                              text_of(*stopping.kill_after) + "; --kill-after tells another time");
-  }
+  settle_grace(options, longest, killer);
+  if (stopping.sigterm_is_notice) settle_saving(options, longest, is_told, killer);
 }
 
 }  // namespace muster::launcher

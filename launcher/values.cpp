@@ -1,6 +1,7 @@
 #include "launcher/values.hpp"
 
 #include "base/exit_status.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -76,16 +77,6 @@ std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const auto end = text.find(at);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
 }
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {

@@ -34,7 +34,6 @@ constexpr Duration kMaxLease = std::chrono::hours(1);
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
 /// The parts between `at`s: always one more than there are of them.
-[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char at);
 
 /// As Python's int() reads it: ` 1 `, `+2`, `-3`, `1_000`, `007`; no `0x10`, no `1.5`. Also nullopt
 /// beyond 64 bits.

@@ -83,6 +83,13 @@ RULES = (
         ("agent/core/group.cpp", "std::chrono::steady_clock::time_point now;"),
     ),
     Rule(
+        "the time of day is read in base/posix only; gRPC's deadlines are such times",
+        r"^(?!base/posix/|rendezvous/server/control|launcher/ctl/)",
+        r"system_clock::now\(",
+        ("agent/run/agent.cpp", "const auto now = std::chrono::system_clock::now();"),
+        ("agent/run/agent.cpp", "const auto now = std::chrono::steady_clock::now();"),
+    ),
+    Rule(
         "the environment and std::random_device are read in main.cpp only",
         rf"^(?!.*/main\.cpp$|{PUBLIC})",
         r"\b(secure_)?getenv\(|\benviron\b|\brandom_device\b",

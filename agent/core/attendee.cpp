@@ -1,15 +1,12 @@
 #include "agent/core/attendee.hpp"
 
+#include "base/exit_codes.hpp"
 #include "base/exit_status.hpp"
 
 #include <algorithm>
 
 namespace muster::agent {
 namespace {
-
-// Exit codes of protocol.md 5 that are no worker's own.
-constexpr int kWorthARequeue = 75;
-constexpr int kSignalBase = 128;
 
 /// A server may give ranks away 1.25 L after its last answer: so long it may be needed still.
 Duration with_margin(Duration lease) { return lease + lease / 4; }
@@ -319,7 +316,7 @@ void Attendee::hear(TimePoint, Line, const Dismissal&) {
   } else if (leaving_) {
     parting_ = leave_by_signal();
   } else {
-    parting_ = Leave{std::nullopt, kWorthARequeue, "this node was drained"};
+    parting_ = Leave{std::nullopt, kRequeue, "this node was drained"};
   }
 }
 
@@ -465,7 +462,7 @@ void Attendee::part(Leave leave) {
 }
 
 Attendee::Leave Attendee::leave_by_signal() const {
-  return {std::nullopt, leaving_->preempted ? kWorthARequeue : kSignalBase + leaving_->signal,
+  return {std::nullopt, leaving_->preempted ? kRequeue : kSignalBase + leaving_->signal,
           leaving_->preempted ? "this node is taken away"
                               : "the launcher got " + signal_name(leaving_->signal)};
 }
@@ -519,7 +516,7 @@ void Attendee::part_for_lack_of_a_server(TimePoint now) {
           : "no rendezvous server answered at " + settings_.server + " within " + after;
   if (!trouble_.empty()) text += ": " + trouble_;
   if (!waiting_.empty()) text += "; before that, " + waiting_;
-  part({std::nullopt, kWorthARequeue, std::move(text)});
+  part({std::nullopt, kRequeue, std::move(text)});
 }
 
 void Attendee::leave(Leave leave) {

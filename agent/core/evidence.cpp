@@ -1,5 +1,7 @@
 #include "agent/core/evidence.hpp"
 
+#include "base/failure_text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <csignal>
@@ -65,11 +67,7 @@ bool speaks_of_lost_peer(std::string_view line) {
 
 /// Where there is a traceback its last line counts, the exception; else the last lines of stderr.
 bool last_words_speak_of_lost_peer(const Observed& observed, std::string_view traceback) {
-  if (!traceback.empty()) {
-    const auto end = traceback.find_last_not_of("\n ");
-    const auto exception = traceback.substr(0, end == std::string_view::npos ? 0 : end + 1);
-    return speaks_of_lost_peer(exception.substr(exception.rfind('\n') + 1));
-  }
+  if (!traceback.empty()) return speaks_of_lost_peer(exception_of(traceback));
   const auto& lines = observed.stderr_lines;
   const auto from = lines.size() - std::min(lines.size(), kLastWords);
   return std::any_of(lines.begin() + static_cast<std::ptrdiff_t>(from), lines.end(),
@@ -93,7 +91,9 @@ WorkerFailure assess(Observed observed) {
     failure.detail = observed.expired_timer;
   } else if (observed.status.signal != 0 && !is_own_fault(observed.status.signal)) {
     failure.cause = Cause::OutsideSignal;
-    failure.detail = "the signal came from outside the job";
+    failure.detail = observed.was_passed_on
+                         ? "muster passed that signal on, and the worker does not handle it"
+                         : "the signal came from outside the job";
   } else if (observed.has_peers && last_words_speak_of_lost_peer(observed, failure.traceback)) {
     failure.cause = Cause::PeerLoss;
     failure.detail = "it reports the loss of a peer";
@@ -111,16 +111,15 @@ WorkerFailure assess(Observed observed) {
 }
 
 std::string python_traceback(const std::vector<std::string>& lines) {
-  constexpr std::string_view kHead = "Traceback (most recent call last):";
-  const auto head = std::find_if(lines.rbegin(), lines.rend(), [kHead](const std::string& line) {
-    return line.find(kHead) != std::string::npos;
+  const auto head = std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) {
+    return line.find(kTracebackHead) != std::string::npos;
   });
   if (head == lines.rend()) return {};
   const auto first = head.base() - 1;
   // What stands before the head on its line may stand before the rest as well (a rank's prefix), or
   // not ("Original Traceback" of a data loader).
-  const auto prefix = first->substr(0, first->find(kHead));
-  std::string text(kHead);
+  const auto prefix = first->substr(0, first->find(kTracebackHead));
+  std::string text(kTracebackHead);
   for (auto line = first + 1; line != lines.end(); ++line) {
     const auto body = line->starts_with(prefix) ? line->substr(prefix.size()) : *line;
     text += "\n" + body;

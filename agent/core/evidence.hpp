@@ -13,7 +13,8 @@ namespace muster::agent {
 struct Observed {
   int pid = 0;
   ExitStatus status;
-  bool has_peers = false;  ///< Other workers are in the job: one may have gone.
+  bool was_passed_on = false;  ///< The signal that ended it: by us, from the launcher.
+  bool has_peers = false;      ///< Other workers are in the job: one may have gone.
   std::vector<std::string>
       stderr_lines;           ///< The last ones; empty where stderr was not ours to read.
   std::string recorded;       ///< The traceback or message of its error file; empty: none.

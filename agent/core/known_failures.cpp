@@ -1,5 +1,9 @@
 #include "agent/core/known_failures.hpp"
 
+#include "base/exit_codes.hpp"
+#include "base/failure_text.hpp"
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <csignal>
@@ -206,26 +210,15 @@ std::string_view hint_in_line(std::string_view line) {
   return kind == kKinds.end() ? std::string_view() : kind->hint;
 }
 
-std::vector<std::string_view> split(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
 /// Where the account of the end begins: at the head of the last traceback, or of the first one that
 /// led to it.
 std::size_t where_the_end_begins(const std::vector<std::string_view>& lines) {
-  constexpr std::string_view kHead = "Traceback (most recent call last):";
   constexpr std::string_view kDuring = "During handling of the above exception";
   constexpr std::string_view kFrom = "The above exception was the direct cause";
   std::optional<std::size_t> begin;
   bool is_chained = true;
   for (auto at = lines.size(); at-- > 0;) {
-    if (has(lines[at], kHead)) {
+    if (has(lines[at], kTracebackHead)) {
       if (!is_chained) break;
       begin = at;
       is_chained = false;
@@ -270,10 +263,9 @@ std::string hint_of_status(const ExitStatus& status) {
     default:
       return {};
   }
-  constexpr int kBySignal = 128;
-  if (status.code > kBySignal && status.code - kBySignal <= SIGSYS) {
+  if (status.code > kSignalBase && status.code - kSignalBase <= SIGSYS) {
     return "what a shell says of a program that was killed by " +
-           signal_name(status.code - kBySignal);
+           signal_name(status.code - kSignalBase);
   }
   constexpr int kCanNotExecute = 126;
   constexpr int kNotFound = 127;
@@ -293,7 +285,7 @@ std::string out_of_memory_hint() { return std::string(kHostMemoryHint); }
 std::string hint_for(const ExitStatus& status, std::string_view account,
                      const std::vector<std::string>& stderr_lines,
                      const std::optional<Room>& shared_memory) {
-  std::string hint(hint_in(split(account)));
+  std::string hint(hint_in(lines_of(account)));
   if (hint.empty()) hint = hint_in({stderr_lines.begin(), stderr_lines.end()});
   if (hint.empty()) hint = hint_of_status(status);
   // What was there is free again once the worker is dead: its size tells as much.

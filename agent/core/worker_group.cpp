@@ -108,6 +108,7 @@ void WorkerGroup::on(TimePoint, const NotSpawned& failed) {
 void WorkerGroup::on(TimePoint now, const Exited& exited) {
   MUSTER_ASSERT(workers_[exited.index] == Worker::Alive);
   const auto* stopping = std::get_if<Stopping>(&phase_);
+  const bool succeeded = exited.status.success() && !exited.has_failed;
   const auto* killing = std::get_if<Killing>(&phase_);
   // Without a beacon, a worker that was asked to save and leaves has saved, whatever its exit code,
   // and one that ends for want of it will not save any more; whether it had finished as well is not
@@ -117,13 +118,13 @@ void WorkerGroup::on(TimePoint now, const Exited& exited) {
       (prepared_ && settings_.preempt_signal != 0 &&
        (left_as_asked(exited.status, settings_.preempt_signal) ||
         exited.evidence.cause == Cause::PeerLoss || exited.evidence.cause == Cause::WorkerError));
-  workers_[exited.index] = exited.status.success() && !saved ? Worker::Succeeded : Worker::Ended;
+  workers_[exited.index] = succeeded && !saved ? Worker::Succeeded : Worker::Ended;
 
   if (killing != nullptr || saved ||
       (stopping != nullptr && left_as_asked(exited.status, stopping->signal))) {
     if (killing == nullptr || !killing->by_lease)
       victims_.push_back({Rank{assignment_.rank_offset.value + exited.index}, exited.status});
-  } else if (!exited.status.success()) {
+  } else if (!succeeded) {
     WorkerFailure failure = exited.evidence;
     failure.status = exited.status;
     fail(std::move(failure), exited.index);
@@ -227,7 +228,7 @@ void WorkerGroup::on(TimePoint now, const LauncherSignalled&) {
   } else if (auto* clearing = std::get_if<Clearing>(&phase_)) {
     clearing->kill_at = kill_at(clearing->kill_at);
   } else if (auto* killing = std::get_if<Killing>(&phase_)) {
-    killing->stuck_at = give_up_at(killing->stuck_at);
+    killing->stuck_at = give_up_at(now, killing->stuck_at);
   }
 }
 
@@ -309,7 +310,7 @@ void WorkerGroup::clear(TimePoint now) {
 
 void WorkerGroup::kill(TimePoint now, bool by_lease) {
   if (std::holds_alternative<Knocking>(phase_)) actions_.emplace_back(StopKnocking{});
-  phase_ = Killing{now + kSweepInterval, give_up_at(now + kKillPatience), by_lease};
+  phase_ = Killing{now + kSweepInterval, give_up_at(now, now + kKillPatience), by_lease};
   actions_.emplace_back(KillTree{});
 }
 
@@ -348,9 +349,14 @@ TimePoint WorkerGroup::kill_at(TimePoint when) const {
   return std::min(when, *launcher_signalled_at_ + settings_.last_deadlines->kill);
 }
 
-TimePoint WorkerGroup::give_up_at(TimePoint when) const {
+TimePoint WorkerGroup::give_up_at(TimePoint now, TimePoint when) const {
   if (!settings_.last_deadlines || !launcher_signalled_at_) return when;
-  return std::min(when, *launcher_signalled_at_ + settings_.last_deadlines->give_up);
+  const auto due = *launcher_signalled_at_ + settings_.last_deadlines->give_up;
+  return std::min(when, std::max(due, now + kLeastKillPatience));
+}
+
+Duration WorkerGroup::grace_from(TimePoint now) const {
+  return std::max(kill_at(now + settings_.grace) - now, Duration::zero());
 }
 
 void WorkerGroup::end_round() {

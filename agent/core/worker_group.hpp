@@ -75,6 +75,8 @@ class WorkerGroup {
   static constexpr Duration kSweepInterval = std::chrono::milliseconds(20);
   /// A process that survives SIGKILL for so long is in the kernel's hands.
   static constexpr Duration kKillPatience = std::chrono::seconds(10);
+  /// Even when the launcher itself is about to be killed, SIGKILL has so long to work.
+  static constexpr Duration kLeastKillPatience = std::chrono::milliseconds(500);
   /// Once the master is up, its store must answer to a knock within this time (protocol.md 4).
   static constexpr Duration kKnockPatience = std::chrono::seconds(5);
 
@@ -107,6 +109,7 @@ class WorkerGroup {
     std::uint32_t index;
     ExitStatus status;
     WorkerFailure evidence;
+    bool has_failed = false;  ///< Also by an exit 0 that a timer of its own had made it do.
   };
   struct StopOrdered {
     Stop stop;
@@ -182,6 +185,9 @@ class WorkerGroup {
 
   [[nodiscard]] std::vector<Action> step(TimePoint now, const Event& event);
 
+  /// What a stop that began now would leave the workers until SIGKILL.
+  [[nodiscard]] Duration grace_from(TimePoint now) const;
+
   /// When to send Ticked although nothing happens; nullopt: never.
   [[nodiscard]] std::optional<TimePoint> next_deadline() const;
 
@@ -256,7 +262,7 @@ class WorkerGroup {
   void see_to_skew(TimePoint now);
   [[nodiscard]] Duration tree_patience() const;
   [[nodiscard]] TimePoint kill_at(TimePoint when) const;
-  [[nodiscard]] TimePoint give_up_at(TimePoint when) const;
+  [[nodiscard]] TimePoint give_up_at(TimePoint now, TimePoint when) const;
   void kill(TimePoint now, bool by_lease = false);
   void end_round();
   void give_up_knocking(const std::string& last);

@@ -88,6 +88,11 @@ Result<Outcome> Agent::run() {
   }
   watch_signals();
   watch_keeper();
+  if (!posix::shows_our_processes()) {
+    logger_.warn(
+        "/proc does not show the processes of this namespace: what workers start can't be "
+        "found, and is left to itself (mount a /proc here)");
+  }
   if (!settings_.preempt.command.empty()) {
     preempt_.emplace(
         loop_,
@@ -120,6 +125,7 @@ Result<Outcome> Agent::run() {
   output_.flush(patience);
   if (fault_) return pass(*fault_);
   MUSTER_ASSERT(outcome_.has_value());
+  outcome_->survivors = std::move(survivors_);
   return std::move(*outcome_);
 }
 
@@ -130,7 +136,10 @@ void Agent::end_tree() {
   // What survived SIGKILL for long has been reported, and is the keeper's to wait for.
   if (!swept.is_empty && !is_stuck_) swept = posix::end_descendants(kLastSweepPatience);
   if (!swept.is_empty) {
-    if (!is_stuck_) logger_.error("{}", posix::describe(swept));
+    if (!is_stuck_) {
+      logger_.error("{}", posix::describe(swept));
+      survivors_ = swept.left;
+    }
     (void)keeper_.farewell.write({});
   } else if (keeper_is_dead_) {
     attendance_.say_farewell("its keeper was killed");
@@ -233,13 +242,13 @@ void Agent::act(const WorkerGroup::EndRound& end) {
 
 void Agent::act(const WorkerGroup::GiveUp& give_up) {
   is_stuck_ = true;
-  const auto pids = posix::descendants();
-  if (pids.empty()) {
-    logger_.error("workers stuck: some process survives SIGKILL, and /proc does not show which");
+  survivors_ = posix::descendants();
+  if (survivors_.empty()) {
+    logger_.error("workers stuck: some process is left, and /proc does not show which");
   } else {
-    logger_.error("workers stuck: {} processes survive SIGKILL", pids.size());
+    logger_.error("workers stuck: SIGKILL does not end {}", count_of(survivors_.size(), "process"));
   }
-  attendance_.report(Stuck{give_up.round, pids});
+  attendance_.report(Stuck{give_up.round, survivors_});
 }
 
 void Agent::act(const WorkerGroup::Knock& knock) {
@@ -291,9 +300,11 @@ void Agent::obey(const Assignment& assignment) {
 }
 
 void Agent::obey(const Stop& stop) {
+  const auto grace = std::chrono::round<std::chrono::milliseconds>(
+      group_.grace_from(std::chrono::steady_clock::now()));
   logger_.info("stopping round={} reason=\"{}\" signal={} grace={}s", stop.round.number,
                printable(stop.reason), signal_name(stop.signal),
-               std::chrono::duration<double>(settings_.stopping.grace).count());
+               std::chrono::duration<double>(grace).count());
   is_over_ = true;
   if (stop.round == assignment_.round) tell_round_is_over();
   feed(WorkerGroup::StopOrdered{stop});

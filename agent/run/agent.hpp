@@ -101,6 +101,7 @@ struct Outcome {
   /// What the worker that was the verdict's cause wrote into its error file; empty: nothing, or it
   /// was on another node.
   std::string recorded;
+  std::vector<int> survivors;  ///< Pids on this node that SIGKILL did not end.
 };
 
 /// Starts, watches and ends the workers of one node, as the rendezvous orders. What to do when is
@@ -187,10 +188,11 @@ class Agent {
 
   std::vector<std::unique_ptr<Worker>> workers_;  // By index; of the running round.
   Assignment assignment_;
-  RoundStore store_;       // Closed once the round is over on all nodes.
-  bool is_empty_ = true;   // Nothing of the newest round is left here.
-  bool is_over_ = false;   // It was stopped, or our lease ended.
-  bool is_stuck_ = false;  // Some process of ours survives SIGKILL.
+  RoundStore store_;            // Closed once the round is over on all nodes.
+  bool is_empty_ = true;        // Nothing of the newest round is left here.
+  bool is_over_ = false;        // It was stopped, or our lease ended.
+  bool is_stuck_ = false;       // Some process of ours survives SIGKILL.
+  std::vector<int> survivors_;  // Those, as far as /proc shows them.
   std::unique_ptr<Knocker> knocker_;
   std::string interface_;  // Of the running round's route between nodes; empty: none is told.
   std::optional<OomWatch> oom_;
@@ -208,8 +210,9 @@ class Agent {
   boost::asio::steady_timer beacon_timer_;
   Output output_;
   WorkerInput input_;
-  std::set<int> asked_;  // Of what the round's workers started: had their SIGTERM.
-  int last_signal_ = 0;  // That ended the job.
+  std::set<int> passed_on_;  // Signals, to this round's workers.
+  std::set<int> asked_;      // Of what the round's workers started: had their SIGTERM.
+  int last_signal_ = 0;      // That ended the job.
   std::optional<TimePoint> noticed_by_signal_;
   bool has_notice_ = false;
   std::optional<PreemptWatch> preempt_;

@@ -48,6 +48,7 @@ void Agent::on_signal(const posix::ReceivedSignal& signal) {
   if (settings_.stopping.forwarded.contains(signal.number)) {
     logger_.info("passing {} from {} on to the workers", signal_name(signal.number),
                  sender_text(signal));
+    passed_on_.insert(signal.number);
     feed(WorkerGroup::SignalPassed{signal.number});
     return;
   }

@@ -58,6 +58,7 @@ void Agent::on_timer_expired(const FileTimers::Expired& expired) {
   logger_.warn("{} rank={} pid={}: sending {}", text, rank, expired.pid,
                signal_name(expired.signal));
   (*worker)->expired_timer = text;
+  (*worker)->is_overdue = (*worker)->is_overdue || expired.pid == child;
   (void)posix::signal_descendant(expired.pid, expired.signal);
 }
 

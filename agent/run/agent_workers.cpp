@@ -75,6 +75,7 @@ void Agent::act(const WorkerGroup::Spawn& spawn) {
   assignment_ = spawn.assignment;
   if (spawn.index == 0) {
     asked_.clear();
+    passed_on_.clear();
     cgroup_.reset();
     if (auto made = posix::WorkersCgroup::make(assignment_.round.number))
       cgroup_.emplace(std::move(*made));
@@ -142,8 +143,9 @@ void Agent::act(const WorkerGroup::SignalTree& signal) {
   const auto signalled = posix::signal_descendants(
       signal.signal, signal.of_all ? posix::Bystanders() : running, passed_over);
   if (!signalled.empty()) {
-    logger_.info("{} {} processes that the workers {}", asks ? "asking" : "killing",
-                 signalled.size(), signal.of_all && !running.empty() ? "started" : "left");
+    logger_.info("{} {} that the workers {}", asks ? "asking" : "killing",
+                 count_of(signalled.size(), "process"),
+                 signal.of_all && !running.empty() ? "started" : "left");
   }
   if (asks) asked_.insert(signalled.begin(), signalled.end());
   reap();
@@ -158,7 +160,8 @@ void Agent::act(const WorkerGroup::KillTree&) {
   }
   const auto count = posix::signal_descendants(SIGKILL).size();
   if (!asked_.empty() && count > 0) {
-    logger_.info("killing {} processes that the workers left: their time is over", count);
+    logger_.info("killing {} that the workers left: their time is over",
+                 count_of(count, "process"));
     asked_.clear();
   }
   reap();
@@ -207,8 +210,9 @@ void Agent::worker_ended(std::uint32_t index) {
   logger_.debug("worker ended rank={} {}", assignment_.rank_offset.value + index,
                 describe(*status));
   (void)hear_beacon(index);  // It may have left since it has saved.
-  feed(WorkerGroup::Exited{index, *status,
-                           status->success() ? WorkerFailure{} : examine(index, *status, now)});
+  const bool has_failed = !status->success() || worker.is_overdue;
+  feed(WorkerGroup::Exited{
+      index, *status, has_failed ? examine(index, *status, now) : WorkerFailure{}, has_failed});
 }
 
 WorkerFailure Agent::examine(std::uint32_t index, const ExitStatus& status, std::int64_t ended_at) {
@@ -216,6 +220,7 @@ WorkerFailure Agent::examine(std::uint32_t index, const ExitStatus& status, std:
   Observed observed{
       .pid = worker.process->pid(), .status = status, .has_peers = assignment_.world_size > 1};
   observed.ended_at = ended_at;
+  observed.was_passed_on = passed_on_.contains(status.signal);
   if (const auto room = posix::room_at("/dev/shm"))
     observed.shared_memory = {room->size, room->free};
   observed.stderr_lines = worker.streams.last_err_lines();
@@ -253,8 +258,9 @@ void Agent::announce_drain() {
   // The tree must become empty, and our own command's place is in it as well.
   if (preempt_) preempt_->pause();
   if (left == 0) return;
-  logger_.info("waiting up to {} s for {} processes that the workers left",
-               std::chrono::duration<double>(settings_.stopping.drain).count(), left);
+  logger_.info("waiting up to {} s for {} that the workers left",
+               std::chrono::duration<double>(settings_.stopping.drain).count(),
+               count_of(left, "process"));
 }
 
 }  // namespace muster::agent

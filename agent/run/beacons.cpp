@@ -30,7 +30,7 @@ std::string Beacons::prepare(std::uint32_t index) {
       return {};
     }
   }
-  const auto path = folder_->path() + "/" + std::to_string(index);
+  auto path = folder_->path() + "/" + std::to_string(index);
   auto page = posix::BeaconPage::create(path, told_);
   if (!page) {
     given_up_ = true;

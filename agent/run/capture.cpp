@@ -2,11 +2,23 @@
 
 #include "base/posix/stream.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 namespace muster::agent {
 namespace asio = boost::asio;
+namespace {
+
+/// Whether a worker's write may not end where the bytes that we read end: the pipe may have been
+/// full (a write of up to 4 KiB is never torn), or the worker writes whenever a buffer is full.
+bool is_likely_cut(std::size_t size) {
+  constexpr std::size_t kFullPipe = 16 * 1024;  // With pages that are not full.
+  constexpr std::size_t kBuffer = 4096;
+  return size >= kFullPipe || size % kBuffer == 0;
+}
+
+}  // namespace
 
 Capture::Capture(asio::io_context& loop, posix::Fd reader, CaptureSinks sinks)
     : sinks_(std::move(sinks)), in_(loop), timer_(loop) {
@@ -58,8 +70,13 @@ void Capture::take(std::string_view bytes) {
   if (sinks_.keep_tail) tail_.add(bytes);
   if (sinks_.file) sinks_.file->write(bytes);
   if (sinks_.lines) {
+    const bool was_unfinished = cutter_.unfinished().has_value();
+    const auto ended_lines = ended_lines_;
     cutter_.add(bytes, [this](const Line& line) { take_line(line); });
     flush_lines();
+    const bool rest_follows = is_likely_cut(bytes.size());
+    if (!was_unfinished || ended_lines != ended_lines_ || rest_follows)
+      show_at_ = std::chrono::steady_clock::now() + (rest_follows ? kRestPatience : kShowAfter);
     arm_timer();
   } else if (sinks_.console != nullptr) {
     sinks_.console->write(bytes);
@@ -81,19 +98,20 @@ void Capture::arm_timer() {
   const auto line = cutter_.unfinished();
   if (timer_is_armed_ || !line || !sinks_.lines->shows_unfinished(*line)) return;
   timer_is_armed_ = true;
-  timer_.expires_after(kShowAfter);
-  timer_.async_wait(
-      life_.guard([this, begun = ended_lines_](const boost::system::error_code& error) {
-        timer_is_armed_ = false;
-        if (!error) on_timer(begun);
-      }));
+  timer_.expires_at(show_at_);
+  timer_.async_wait(life_.guard([this](const boost::system::error_code& error) {
+    timer_is_armed_ = false;
+    if (!error) on_timer();
+  }));
 }
 
 /// Shows the unfinished line, unless it is a younger one, or its end is there and waits for us.
-void Capture::on_timer(std::uint64_t ended_lines) {
-  const bool is_held_up = sinks_.console->congested() || read_once();
+void Capture::on_timer() {
+  const auto now = std::chrono::steady_clock::now();
+  if (sinks_.console->congested() || read_once()) show_at_ = std::max(show_at_, now + kShowAfter);
+  if (now < show_at_) return arm_timer();
   const auto line = cutter_.unfinished();
-  if (is_held_up || ended_lines != ended_lines_ || !line) return arm_timer();
+  if (!line || !sinks_.lines->shows_unfinished(*line)) return;
   sinks_.lines->take(*line);
   sinks_.lines->flush();
   cutter_.mark_shown();

@@ -29,11 +29,12 @@ struct CaptureSinks {
 };
 
 /// Reads one stream of one worker from a pipe and carries it on. An unfinished line of which no
-/// more comes is shown as its sink wants it, once it is kShowAfter old, and before twice that. Loop
-/// thread only.
+/// more comes is shown as its sink wants it, once it is kShowAfter old; where its rest is likely to
+/// be on its way, it may take kRestPatience. Loop thread only.
 class Capture {
  public:
   static constexpr Duration kShowAfter = std::chrono::milliseconds(50);
+  static constexpr Duration kRestPatience = std::chrono::seconds(1);
 
   Capture(boost::asio::io_context& loop, posix::Fd reader, CaptureSinks sinks);
 
@@ -50,7 +51,7 @@ class Capture {
   void take(std::string_view bytes);
   void take_line(const Line& line);
   void flush_lines();
-  void on_timer(std::uint64_t ended_lines);
+  void on_timer();
   void arm_timer();
 
   CaptureSinks sinks_;
@@ -59,6 +60,7 @@ class Capture {
   bool ended_ = false;
   bool timer_is_armed_ = false;
   std::uint64_t ended_lines_ = 0;
+  TimePoint show_at_;  // The unfinished line.
   boost::asio::posix::stream_descriptor in_;
   boost::asio::steady_timer timer_;
   Life life_;

@@ -12,6 +12,7 @@ Console::Console(asio::io_context& loop, int fd, std::string name, Logger& logge
   auto copy = posix::duplicate(fd);
   lost_ = !copy;
   if (copy) out_ = std::move(*copy);
+  posix::enlarge_pipe(fd, kPipeSize);
 }
 
 void Console::write(std::string_view bytes) {

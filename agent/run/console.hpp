@@ -31,6 +31,10 @@ class Console {
   /// What may wait to be written before those who print are held up.
   static constexpr std::size_t kQueueLimit = 256 * 1024;
 
+  /// What a pipe should hold, where it is one: with its usual size each write of ours would have to
+  /// wait for the reader.
+  static constexpr std::size_t kPipeSize = 256 * 1024;
+
   /// Writes to a duplicate of `fd`. `name` is for the warning: "stdout".
   Console(boost::asio::io_context& loop, int fd, std::string name, Logger& logger);
 

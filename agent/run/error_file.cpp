@@ -2,6 +2,10 @@
 
 #include "base/posix/stream.hpp"
 
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
 #include <boost/json.hpp>
 
 namespace muster::agent {
@@ -21,6 +25,41 @@ std::string text_of_nested(const json::object& message) {
   return text_of(message, "message");
 }
 
+bool is_hex(std::string_view digits) {
+  return digits.size() == 4 &&
+         std::ranges::all_of(digits, [](unsigned char digit) { return std::isxdigit(digit) != 0; });
+}
+
+/// `\uD83D` of D800 to DBFF, or of DC00 to DFFF, at the beginning of `text`.
+bool begins_surrogate(std::string_view text, std::string_view third_digits) {
+  return text.size() >= 6 && text.starts_with("\\u") && is_hex(text.substr(2, 4)) &&
+         (text[2] == 'd' || text[2] == 'D') && third_digits.find(text[3]) != std::string_view::npos;
+}
+
+/// Python writes a byte of a file's name that is not UTF-8 as half a pair of UTF-16, which no JSON
+/// may hold: it becomes U+FFFD.
+std::string without_lone_surrogates(std::string_view text) {
+  constexpr std::string_view kHigh = "89abAB";
+  constexpr std::string_view kLow = "cdefCDEF";
+  constexpr std::size_t kEscape = 6;
+  std::string mended;
+  while (!text.empty()) {
+    std::size_t kept = 1;
+    if (begins_surrogate(text, kHigh) && begins_surrogate(text.substr(kEscape), kLow)) {
+      kept = 2 * kEscape;
+    } else if (begins_surrogate(text, kHigh) || begins_surrogate(text, kLow)) {
+      mended += "\\ufffd";
+      text.remove_prefix(kEscape);
+      continue;
+    } else if (text.starts_with('\\') && text.size() > 1) {
+      kept = 2;  // An escaped backslash begins nothing.
+    }
+    mended += text.substr(0, kept);
+    text.remove_prefix(kept);
+  }
+  return mended;
+}
+
 }  // namespace
 
 RecordedError recorded_error(const std::string& path) {
@@ -28,7 +67,7 @@ RecordedError recorded_error(const std::string& path) {
   if (content.empty()) return {};
   if (content.size() > kMaxErrorFile) return {{}, "it has more than 1 MiB"};
   json::error_code error;
-  const auto document = json::parse(content, error);
+  const auto document = json::parse(without_lone_surrogates(content), error);
   if (error) return {{}, "it is not JSON: " + error.message()};
   if (!document.is_object()) return {{}, "it holds no JSON object"};
   const auto* const message = document.get_object().if_contains("message");

@@ -2,6 +2,7 @@
 
 #include "agent/run/timer_request.hpp"
 #include "base/posix/stream.hpp"
+#include "base/posix/wall_clock.hpp"
 #include "base/text.hpp"
 
 #include <array>
@@ -16,9 +17,7 @@ namespace {
 /// What a client can write at once, and so the longest line that is not torn.
 constexpr std::size_t kMaxLine = PIPE_BUF;
 
-WallTime wall_now() {
-  return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
-}
+WallTime wall_now() { return WallTime(std::chrono::microseconds(posix::wall_now())); }
 
 }  // namespace
 

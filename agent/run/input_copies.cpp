@@ -12,8 +12,8 @@
 namespace muster::agent {
 namespace asio = boost::asio;
 
-InputCopies::InputCopies(asio::io_context& loop, int fd, Logger& logger)
-    : loop_(loop), fd_(fd), logger_(logger), readable_(loop), stall_(loop) {
+InputCopies::InputCopies(asio::io_context& loop, int fd, Logger& logger, Duration patience)
+    : loop_(loop), fd_(fd), logger_(logger), patience_(patience), readable_(loop), stall_(loop) {
   constexpr std::uint64_t kOnlyMember = 0;
   // Asio would make the open file non-blocking, so it watches a set in which the file is.
   auto set = posix::EpollSet::make();
@@ -129,7 +129,7 @@ void InputCopies::watch_for_stall() {
   });
   if (is_stalled_ || held_.size() < kBufferLimit || !is_awaited) return;
   is_stalled_ = true;
-  stall_.expires_after(kPatience);
+  stall_.expires_after(patience_);
   stall_.async_wait(round_->guard([this](const boost::system::error_code& error) {
     if (!error && is_stalled_) drop_slowest();
   }));
@@ -142,7 +142,7 @@ void InputCopies::drop_slowest() {
     logger_.warn(
         "input lost: rank {} does not read its standard input, for which others have waited {} s; "
         "it gets no more of it",
-        reader->rank.value, std::chrono::duration_cast<std::chrono::seconds>(kPatience).count());
+        reader->rank.value, std::chrono::duration_cast<std::chrono::seconds>(patience_).count());
     finish(*reader);
   }
   settle();

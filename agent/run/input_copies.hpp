@@ -30,7 +30,7 @@ class InputCopies {
   static constexpr Duration kPatience = std::chrono::seconds(30);
 
   /// `fd` stays in blocking mode: it is the user's.
-  InputCopies(boost::asio::io_context& loop, int fd, Logger& logger);
+  InputCopies(boost::asio::io_context& loop, int fd, Logger& logger, Duration patience = kPatience);
 
   /// So many readers come, one by one; before that nothing is read. Those of the round before are
   /// gone.
@@ -62,6 +62,7 @@ class InputCopies {
   boost::asio::io_context& loop_;
   int fd_;
   Logger& logger_;
+  Duration patience_;
   std::optional<posix::EpollSet> set_;  // None: a file, which is always readable.
   boost::asio::posix::stream_descriptor readable_;
   bool is_reading_ = false;

@@ -3,6 +3,7 @@
 #include "agent/run/farewell_note.hpp"
 #include "agent/run/lease_guard.hpp"
 #include "agent/run/private_folder.hpp"
+#include "base/exit_codes.hpp"
 #include "base/exit_status.hpp"
 #include "base/posix/fork.hpp"
 #include "base/posix/process_handle.hpp"
@@ -21,23 +22,22 @@
 namespace muster::agent {
 namespace {
 
-constexpr int kOwnError = 1;
-constexpr int kLostNode = 75;
 constexpr Duration kSweepPatience = std::chrono::seconds(10);
 
 /// A server that does not acknowledge a farewell in this time gives the ranks away by the lease.
 constexpr Duration kFarewellPatience = std::chrono::seconds(2);
 
-/// What nobody reads within this time is lost: we have an exit code to deliver.
-constexpr Duration kSayPatience = std::chrono::seconds(5);
-
 void say(const std::string& text) {
-  (void)posix::write_within(2, "muster: " + text + "\n", kSayPatience);
+  (void)posix::write_within(2, "muster: " + text + "\n", posix::kReadPatience);
 }
 
 bool is_crash(int signal) {
   return signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT || signal == SIGILL ||
          signal == SIGFPE || signal == SIGSYS;
+}
+
+bool asks_to_end(int signal) {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
 /// Passes signals on and guards the lease until the agent has ended, and reaps it.
@@ -48,6 +48,7 @@ ExitStatus watch_over(int agent, posix::SignalSource& signals, const LeaseGuard&
     while (const auto signal = signals.next()) {
       if (signal->number != SIGCHLD) {
         posix::forward_signal(agent, *signal);
+        if (asks_to_end(signal->number)) posix::let_go_on(agent);  // It may be stopped.
         continue;
       }
       // At once: a signal that is still queued must not go to a pid that is free.
@@ -96,7 +97,7 @@ int keep(int agent, posix::SignalSource signals, const Shared& shared, posix::Bo
   if (!in_order) say("the agent " + describe(ended) + "; its workers were ended");
   if (!swept.is_empty) say(posix::describe(swept));
   if (in_order) return ended.code;
-  return is_crash(ended.signal) ? kOwnError : kLostNode;
+  return is_crash(ended.signal) ? kOwnError : kRequeue;
 }
 
 /// All but those that can't be caught, those by which a process reports a fault of its own, those
@@ -135,7 +136,6 @@ std::vector<int> user_signals(const posix::SignalSettings& inherited) {
 }
 
 int run_kept(const std::function<int(const KeeperLink&)>& agent) {
-  posix::ensure_standard_descriptors();
   posix::close_others_on_exec();
   const int parent = posix::parent_pid();
   auto user = posix::current_signal_settings();

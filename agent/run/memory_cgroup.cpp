@@ -1,8 +1,11 @@
 #include "agent/run/memory_cgroup.hpp"
 
+#include "base/posix/file.hpp"
+#include "base/text.hpp"
+
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
 namespace muster::agent {
@@ -11,13 +14,19 @@ namespace {
 /// What v1 says where there is no limit is about 2^63.
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 60;
 
+/// Kernels of today write a few KiB of such lines. What stands behind this is not looked at.
+constexpr std::size_t kMostBytes = 64UL * 1024;
+
 /// The value behind a name in a file of such lines.
 std::optional<std::uint64_t> value_in(const std::string& path, const std::string& wanted) {
-  std::ifstream in(path);
-  std::string name;
-  std::uint64_t value = 0;
-  while (in >> name >> value) {
-    if (name == wanted) return value;
+  const auto content = posix::read_start(path, kMostBytes);
+  if (!content) return std::nullopt;
+  for (const auto line : lines_of(*content)) {
+    if (!line.starts_with(wanted + " ")) continue;
+    std::uint64_t value = 0;
+    const auto digits = line.substr(wanted.size() + 1);
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return read.ec == std::errc{} ? std::optional(value) : std::nullopt;
   }
   return std::nullopt;
 }

@@ -19,10 +19,14 @@ void remove_all(const std::string& path) {
 Result<PrivateFolder> PrivateFolder::create(std::span<const std::string> roots,
                                             const posix::SharedNote& note) {
   constexpr unsigned kMode = 0700;
+  const std::string prefix = "muster-job-";
   std::string reasons;
   for (const auto& root : roots) {
-    auto path = posix::make_unique_folder(root + "/muster-job-", kMode);
-    if (path) return PrivateFolder(std::move(*path), note);
+    auto path = posix::make_unique_folder(root + "/" + prefix, kMode);
+    if (path) {
+      posix::remove_unheld(root, prefix);
+      return PrivateFolder(std::move(*path), note);
+    }
     reasons += (reasons.empty() ? "" : "; ") + path.error().message;
   }
   return fail(Errc::Unavailable, std::move(reasons));
@@ -30,11 +34,12 @@ Result<PrivateFolder> PrivateFolder::create(std::span<const std::string> roots,
 
 PrivateFolder::PrivateFolder(std::string path, const posix::SharedNote& note)
     : path_(std::move(path)), note_(&note) {
+  if (auto held = posix::hold_folder(path_)) held_ = std::move(*held);
   (void)note_->write(path_);
 }
 
 PrivateFolder::PrivateFolder(PrivateFolder&& other) noexcept
-    : path_(std::exchange(other.path_, {})), note_(other.note_) {}
+    : path_(std::exchange(other.path_, {})), note_(other.note_), held_(std::move(other.held_)) {}
 
 PrivateFolder::~PrivateFolder() {
   if (path_.empty()) return;

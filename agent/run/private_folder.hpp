@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/posix/fd.hpp"
 #include "base/posix/shared_note.hpp"
 
 #include <span>
@@ -9,7 +10,8 @@
 namespace muster::agent {
 
 /// A folder of mode 0700 for what an agent and its workers share while the job runs. It goes with
-/// this object, or, when the agent dies, with the keeper, which finds its path in the note.
+/// this object, or, when the agent dies, with the keeper, which finds its path in the note. Where
+/// both were killed in one instant the next agent of the same user removes it.
 class PrivateFolder {
  public:
   /// In the first of `roots` where one can be made; fails with the reasons of all. `note` outlives
@@ -26,6 +28,7 @@ class PrivateFolder {
   PrivateFolder(std::string path, const posix::SharedNote& note);
   std::string path_;  // Empty: moved from.
   const posix::SharedNote* note_;
+  posix::Fd held_;
 };
 
 /// Of an agent that has died. Nothing happens where it had none.

@@ -10,9 +10,6 @@ namespace {
 /// How much of a worker's stderr file is read for its last lines.
 constexpr std::size_t kFileTail = 64 * 1024;
 
-/// What a worker may write ahead of us: fewer turns of the loop for one that writes much.
-constexpr std::size_t kPipeSize = 256 * 1024;
-
 }  // namespace
 
 Result<WorkerStreams> WorkerStreams::open(boost::asio::io_context& loop, Output& output,
@@ -70,7 +67,6 @@ Result<int> WorkerStreams::open_one(boost::asio::io_context& loop, Output& outpu
   sinks.keep_tail = is_err;
   auto pipe = posix::make_pipe();
   if (!pipe) return pass(pipe.error());
-  posix::enlarge_pipe(pipe->writer.get(), kPipeSize);
   (is_err ? err_ : out_) =
       std::make_unique<Capture>(loop, std::move(pipe->reader), std::move(sinks));
   return keep(std::move(pipe->writer));

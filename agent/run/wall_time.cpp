@@ -1,5 +1,7 @@
 #include "agent/run/wall_time.hpp"
 
+#include "base/posix/wall_clock.hpp"
+
 #include <chrono>
 
 #include <spdlog/details/os.h>
@@ -16,7 +18,7 @@ struct Instant {
 
 template <class Fraction>
 Instant<Fraction> now() {
-  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  const std::chrono::microseconds since(posix::wall_now());
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
   return {seconds.count(), std::chrono::duration_cast<Fraction>(since - seconds).count()};
 }

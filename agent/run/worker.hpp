@@ -21,6 +21,7 @@ struct Worker {
   posix::Fd input;  ///< Its descriptor 0, until it was started; none: ours.
   std::string error_file;
   std::string expired_timer;  ///< In words; empty: none of its has expired.
+  bool is_overdue = false;    ///< One of the main process itself has: its end is a failure.
 };
 
 }  // namespace muster::agent

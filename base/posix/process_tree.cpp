@@ -16,6 +16,15 @@
 #include <unistd.h>
 
 namespace muster::posix {
+
+bool shows_our_processes() {
+  char self[16];
+  const auto size = ::readlink("/proc/self", self, sizeof self - 1);
+  if (size <= 0) return false;
+  self[size] = '\0';
+  return std::atoi(self) == ::getpid();
+}
+
 namespace {
 
 /// How long the kernel may take to deliver a SIGKILL before the tree is walked again for newcomers.
@@ -89,6 +98,7 @@ std::vector<int> children_by_scan(int parent) {
 }
 
 std::vector<int> children_of(int pid) {
+  if (!shows_our_processes()) return {};
   return kernel_lists_children() ? listed_children(pid) : children_by_scan(pid);
 }
 
@@ -190,7 +200,8 @@ bool has_children() {
 }
 
 std::string describe(const Swept& swept) {
-  if (swept.left.empty()) return "some process could not be killed, and /proc does not show which";
+  if (swept.left.empty())
+    return "some process that the workers started is left, and /proc does not show which";
   std::string text = "these processes could not be killed:";
   for (const int pid : swept.left) text += " " + std::to_string(pid);
   return text;

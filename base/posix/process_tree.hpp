@@ -19,6 +19,10 @@ void adopt_orphans();
 /// launcher (a shell's background jobs, when the shell ran `exec muster`).
 using Bystanders = std::set<int>;
 
+/// Whether /proc shows this process and those below it. Where it does not (it is not mounted, or is
+/// another process namespace's) only our own children can be ended.
+[[nodiscard]] bool shows_our_processes();
+
 /// The children that this process has now.
 [[nodiscard]] Bystanders present_children();
 

@@ -65,6 +65,8 @@ std::optional<ReceivedSignal> SignalSource::next() {
   return received;
 }
 
+void let_go_on(int pid) { ::kill(pid, SIGCONT); }
+
 void forward_signal(int pid, const ReceivedSignal& signal) {
   sigval value{};
   value.sival_int =

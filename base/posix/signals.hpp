@@ -49,6 +49,9 @@ class SignalSource {
   Fd fd_;
 };
 
+/// Lets a process go on that was stopped, so that it hears what it was sent.
+void let_go_on(int pid);
+
 /// Passes a received signal on, the original sender with it: the receiver's SignalSource tells the
 /// same story.
 void forward_signal(int pid, const ReceivedSignal& signal);

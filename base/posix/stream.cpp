@@ -129,13 +129,10 @@ std::string file_tail(const std::string& path, std::size_t limit) {
 
 void set_non_blocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
-void enlarge_pipe(int fd, std::size_t size) { ::fcntl(fd, F_SETPIPE_SZ, static_cast<int>(size)); }
-
-void ensure_standard_descriptors() {
-  for (int fd = 0; fd < 3; ++fd) {
-    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-    if (::open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd) ::_exit(1);
-  }
+void enlarge_pipe(int fd, std::size_t size) {
+  const int now = ::fcntl(fd, F_GETPIPE_SZ);
+  if (now < 0 || static_cast<std::size_t>(now) >= size) return;
+  ::fcntl(fd, F_SETPIPE_SZ, static_cast<int>(size));
 }
 
 }  // namespace muster::posix

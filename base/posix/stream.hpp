@@ -40,6 +40,9 @@ class Unblocking {
 /// Waits for room; false when there is none within `patience`.
 [[nodiscard]] bool wait_writable(int fd, Duration patience);
 
+/// How long whoever should read our last words may take; after that the exit code goes first.
+constexpr Duration kReadPatience = std::chrono::seconds(5);
+
 /// Writes all of it to one of our own streams; false when nobody took it within `patience`, or it
 /// is broken.
 [[nodiscard]] bool write_within(int fd, std::string_view bytes, Duration patience);
@@ -69,11 +72,8 @@ struct ReadNow {
 
 void set_non_blocking(int fd);
 
-/// Asks for a pipe that holds so much; what the system's limits forbid is no error.
+/// Makes a pipe hold at least so much. Where the system's limits forbid it, or the file is no pipe,
+/// it stays as it is.
 void enlarge_pipe(int fd, std::size_t size);
-
-/// Opens /dev/null on those of 0, 1 and 2 that are closed, so that no later descriptor takes their
-/// number.
-void ensure_standard_descriptors();
 
 }  // namespace muster::posix

@@ -51,13 +51,14 @@ Result<void> overwrite_file(const std::string& path, std::string_view content) {
 Result<void> replace_file(const std::string& path, std::string_view content) {
   const auto target = real_path(path);
   if (is_special(target)) return overwrite_file(target, content);
-  const auto temporary = target + "." + std::to_string(::getpid()) + ".tmp";
+  // Of its own name, since the target's may be as long as a name can be.
+  const auto temporary = folder_of(target) + "/.muster-" + std::to_string(::getpid()) + ".tmp";
   const Fd file(
       ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kMode));
   if (!file) {
     const auto error = errno;
     if (file_exists(target)) return overwrite_file(target, content);
-    return pass(errno_error(error, "make " + temporary));
+    return pass(errno_error(error, "make " + target));
   }
   auto written = write_to(file.get(), temporary, content);
   if (written && ::rename(temporary.c_str(), target.c_str()) == 0) return {};

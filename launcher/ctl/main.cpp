@@ -1,5 +1,6 @@
 // musterctl: asks a rendezvous server about its jobs, or to change them, and ends.
 
+#include "base/exit_codes.hpp"
 #include "base/posix/stream.hpp"
 #include "launcher/ctl/commands.hpp"
 #include "launcher/ctl/find_server.hpp"
@@ -13,10 +14,6 @@
 namespace muster::ctl {
 namespace {
 
-constexpr int kFailed = 1;
-constexpr int kUsage = 2;
-constexpr Duration kReadPatience = std::chrono::seconds(5);
-
 Environment read_environment() {
   Environment environment;
   for (const char* name : {"MUSTER_TOKEN_FILE", "XDG_RUNTIME_DIR"}) {
@@ -26,7 +23,7 @@ Environment read_environment() {
 }
 
 int end_with(int code, const std::string& message) {
-  (void)posix::write_within(2, "musterctl: error: " + message + "\n", kReadPatience);
+  (void)posix::write_within(2, "musterctl: error: " + message + "\n", posix::kReadPatience);
   return code;
 }
 
@@ -34,24 +31,23 @@ int control(const std::vector<std::string>& argv) {
   const auto environment = read_environment();
   const auto parsed = parse_command_line(argv, environment);
   if (const auto* end = std::get_if<PrintAndEnd>(&parsed)) {
-    const bool told = posix::write_within(1, end->out, kReadPatience);
-    (void)posix::write_within(2, end->err, kReadPatience);
-    return told ? end->code : kFailed;
+    const bool told = posix::write_within(1, end->out, posix::kReadPatience);
+    (void)posix::write_within(2, end->err, posix::kReadPatience);
+    return told ? end->code : kOwnError;
   }
   const auto& options = std::get<Options>(parsed);
   const auto server = find_server(options, environment);
   if (!server) {
     const bool usage = server.error().code == Errc::InvalidArgument;
-    return end_with(usage ? kUsage : kFailed, server.error().message);
+    return end_with(usage ? kUsage : kOwnError, server.error().message);
   }
   const auto done = run(options, *server);
-  return done ? 0 : end_with(kFailed, done.error().message);
+  return done ? 0 : end_with(kOwnError, done.error().message);
 }
 
 }  // namespace
 }  // namespace muster::ctl
 
 int main(int argc, char** argv) {
-  muster::posix::ensure_standard_descriptors();
   return muster::ctl::control(std::vector<std::string>(argv, argv + argc));
 }

@@ -1,5 +1,6 @@
 #include "launcher/ctl/options.hpp"
 
+#include "base/exit_codes.hpp"
 #include "base/text.hpp"
 #include "launcher/text.hpp"
 #include "launcher/values.hpp"
@@ -16,7 +17,6 @@ namespace {
 
 using launcher::in_quotes;
 
-constexpr int kUsage = 2;
 constexpr std::uint16_t kDefaultPort = 29400;
 constexpr std::int64_t kMostNodes = 1'000'000;
 

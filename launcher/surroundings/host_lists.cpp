@@ -1,3 +1,4 @@
+#include "base/text.hpp"
 #include "launcher/surroundings/family.hpp"
 #include "launcher/text.hpp"
 #include "launcher/values.hpp"

@@ -1,3 +1,4 @@
+#include "base/text.hpp"
 #include "launcher/surroundings/family.hpp"
 #include "launcher/text.hpp"
 #include "launcher/values.hpp"
@@ -79,7 +80,7 @@ constexpr std::array kControllers{
 /// service: what stands behind the pod's own name, with its dot; empty: there is none.
 std::string domain_of(const std::string& host, const Reader& reader) {
   const auto hosts = reader.file("/etc/hosts");
-  for (const auto line : split(hosts, '\n')) {
+  for (const auto line : lines_of(hosts)) {
     for (std::string_view rest = line; !rest.empty();) {
       const auto end = std::min(rest.find_first_of(" \t"), rest.size());
       const auto name = rest.substr(0, end);

@@ -1,5 +1,6 @@
 #include "rendezvous/client/handshake.hpp"
 
+#include "base/exit_codes.hpp"
 #include "rendezvous/client/frames.hpp"
 #include "rendezvous/client/secret.hpp"
 #include "rendezvous/client/stranger.hpp"
@@ -61,7 +62,7 @@ std::optional<Refusal> judge(const std::string& endpoint, const Challenge& chall
                              const std::optional<std::string>& token,
                              std::string_view client_nonce) {
   const auto refused = [&](const std::string& why) {
-    return Refusal{endpoint + " " + why + ": " + std::string(kSameToken), kUsageExitCode};
+    return Refusal{endpoint + " " + why + ": " + std::string(kSameToken), kUsage};
   };
   if (!token) {
     if (!challenge.asks_token) return std::nullopt;

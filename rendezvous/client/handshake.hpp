@@ -12,8 +12,6 @@
 /// A client's half of the handshake, but for the sockets (proto/muster/v1/rendezvous.proto).
 namespace muster::rendezvous {
 
-constexpr int kUsageExitCode = 2;  ///< Of a Refusal whose cause the user must mend (protocol.md 5).
-
 /// What to do about tokens that differ.
 constexpr std::string_view kSameToken =
     "give --token-file (or MUSTER_TOKEN_FILE) with the same token to the server and to all nodes";

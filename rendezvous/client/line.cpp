@@ -1,6 +1,7 @@
 #include "rendezvous/client/line.hpp"
 
 #include "base/assert.hpp"
+#include "base/exit_codes.hpp"
 #include "base/posix/dialling.hpp"
 #include "base/posix/server_socket.hpp"
 #include "rendezvous/client/dialler.hpp"
@@ -129,7 +130,7 @@ void Line::Connection::greet(const Hello& hello) {
   encode(greeting, bytes);
   // What the server would close the connection for is the user's to know, at once.
   const auto frame = decode_client_frame(std::string_view(bytes).substr(kFrameHeaderBytes));
-  if (!frame) return refuse({"this node can't join: " + frame.error().message, kUsageExitCode});
+  if (!frame) return refuse({"this node can't join: " + frame.error().message, kUsage});
   out_ += bytes;
   flush();
 }

@@ -1,5 +1,7 @@
 #include "rendezvous/core/address.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -18,16 +20,6 @@ std::optional<std::uint32_t> number(std::string_view digits, int base, std::uint
   const auto [stopped, error] = std::from_chars(digits.data(), end, value, base);
   if (error != std::errc{} || stopped != end || value > most) return std::nullopt;
   return value;
-}
-
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const auto end = text.find(at);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
 }
 
 std::optional<std::vector<std::uint8_t>> ipv4(std::string_view text) {

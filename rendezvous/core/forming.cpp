@@ -1,5 +1,6 @@
 #include "rendezvous/core/forming.hpp"
 
+#include "base/text.hpp"
 #include "rendezvous/core/settings.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include "rendezvous/core/job.hpp"
 
+#include "base/text.hpp"
 #include "rendezvous/core/settings.hpp"
 #include "rendezvous/core/verdict.hpp"
 
@@ -113,8 +114,8 @@ void Job::greet(TimePoint now, Greeting greeting) {
 
 /// A node that was not in the roster before.
 void Job::welcome(TimePoint now, Member& member) {
-  note("node " + member.hello.name + " (" + member.peer + ", " +
-       count_of(member.hello.slots, "worker") + ") attends");
+  note(called(member.hello) + " (" + member.peer + ", " + count_of(member.hello.slots, "worker") +
+       ") attends");
   if (offenders_.sentence(now, member.hello.machine) != nullptr)
     roster_.change(member, [](Member& one) { one.cooling = true; });
   claim(now, member);
@@ -249,7 +250,7 @@ void Job::remove(TimePoint now, Incarnation incarnation, const std::string& how,
   auto& member = *roster_.find(incarnation);
   const bool expected = member.departure.has_value() || verdict_.has_value();
   note(expected ? action::Note::Level::Info : action::Note::Level::Warn,
-       "node " + member.hello.name + (expected ? " is gone: " : " was lost: ") + how);
+       called(member.hello) + (expected ? " is gone: " : " was lost: ") + how);
   if (recovery_ && member.holds) recovery_->departed(incarnation, *member.holds);
   auto* place = round_ ? round_->find(incarnation) : nullptr;
   if (place != nullptr && !place->over()) {
@@ -337,8 +338,7 @@ void Job::on(TimePoint now, Member& member, const Unreachable& report) {
   if (place == nullptr || is_repeated) return;
   unreachable_.push_back(report.detail);
   unreachable_from_.push_back(member.hello.incarnation);
-  const auto text =
-      "node " + member.hello.name + " can't reach the workers' store: " + report.detail;
+  const auto text = called(member.hello) + " can't reach the workers' store: " + report.detail;
   note(action::Note::Level::Warn, text);
   if (!round_->stop()) stop_round(now, text, Round::StoppedFor::Change);
 }
@@ -433,7 +433,7 @@ void Job::on(TimePoint now, Member& member, const Stuck& report) {
     pids += " " + std::to_string(pid);
   }
   note(action::Note::Level::Warn,
-       "node " + member.hello.name + " is excluded: it could not kill these processes:" + pids);
+       called(member.hello) + " is excluded: it could not kill these processes:" + pids);
   roster_.change(member, [](Member& one) {
     one.stuck = true;
     one.holds.reset();
@@ -441,7 +441,7 @@ void Job::on(TimePoint now, Member& member, const Stuck& report) {
   free_claim(now, member);
   if (place == nullptr) return;
   if (!place->succeeded && !round_->stop())
-    stop_round(now, "node " + member.hello.name + " has processes that can't be killed",
+    stop_round(now, called(member.hello) + " has processes that can't be killed",
                Round::StoppedFor::Change);
   round_->note_empty(*place);
 }
@@ -469,8 +469,8 @@ void Job::turned_away(const std::string& address) { tell_turned_away(address, nu
 /// `host`: of the store; nullptr: the server.
 void Job::tell_turned_away(const std::string& address, const Member* host) {
   if (!round_ || refused_.size() >= kMostRefused || !refused_.insert(address).second) return;
-  const auto where = host == nullptr ? std::string("the node that hosts the rendezvous")
-                                     : "node " + host->hello.name;
+  const auto where =
+      host == nullptr ? std::string("the node that hosts the rendezvous") : called(host->hello);
   const auto text = "the workers' store on " + where + " turned away " + address +
                     ": if workers of this job come from there, give that node --store-allow " +
                     address + " (or any)";

@@ -67,7 +67,7 @@ Result<std::string> Job::carry_out(TimePoint now, const DrainNode& command) {
   auto found = find_node(command.node);
   if (!found) return pass(std::move(found.error()));
   auto& member = **found;
-  const auto name = "node " + member.hello.name;
+  const auto name = called(member.hello);
   if (member.departure) return name + " leaves already: " + member.departure->reason;
   if (auto stale = staleness(command.round)) return pass(std::move(*stale));
   const bool in_round = round_ && place_of(member, round_->id()) != nullptr;

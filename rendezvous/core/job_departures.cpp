@@ -1,4 +1,5 @@
 #include "base/exit_status.hpp"
+#include "base/text.hpp"
 #include "rendezvous/core/job.hpp"
 #include "rendezvous/core/settings.hpp"
 #include "rendezvous/core/verdict.hpp"
@@ -19,8 +20,7 @@ void Job::on(TimePoint now, Member& member, const Leaving& report) {
     if (first_signal && report.preempted) return;  // It was noticed before.
     // A second signal: no more saving, and no more staying for the sake of others.
     if (auto* running = std::get_if<Running>(&phase_); running != nullptr && running->preparing) {
-      stop_round(now, "node " + member.hello.name + " is signalled again",
-                 Round::StoppedFor::Change);
+      stop_round(now, called(member.hello) + " is signalled again", Round::StoppedFor::Change);
     } else if (!member.holds) {
       roster_.change(member, [](Member& one) { one.departure->at_once = true; });
       release(now, member);

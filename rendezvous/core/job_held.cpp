@@ -77,7 +77,7 @@ void Job::resume(TimePoint now, Member& member, const Held& held) {
       (formed_ && !continued_) || (round_ && held.verdict && held.verdict->round &&
                                    *held.verdict->round < round_->id() && launch_tag_.empty());
   if (held.verdict && !verdict_ && is_older) {
-    note("node " + member.hello.name + " knows the end of an older job of this id: dismissed");
+    note(called(member.hello) + " knows the end of an older job of this id: dismissed");
     roster_.change(member, [&](Member& one) {
       one.departure = Departure{.reason = "its job has ended"};
       one.released = one.verdict_seen = true;
@@ -87,7 +87,7 @@ void Job::resume(TimePoint now, Member& member, const Held& held) {
     return;
   }
   if (held.verdict && !verdict_) {
-    note("node " + member.hello.name + " knows the verdict");
+    note(called(member.hello) + " knows the verdict");
     roster_.change(member, [](Member& one) { one.holds.reset(); });
     if (round_) round_.reset();
     end(now, *held.verdict);
@@ -222,14 +222,14 @@ void Job::say_what_stands(TimePoint now, const Member& member) {
   if (running->preparing) {
     order(member, prepare_order(now, *running->preparing, member));
   } else if (member.departure && member.departure->drained) {  // Under a server before this one.
-    prepare(now, "node " + member.hello.name + ": " + member.departure->reason, Duration::zero());
+    prepare(now, called(member.hello) + ": " + member.departure->reason, Duration::zero());
   }
 }
 
 /// It holds a round that does not stand: the next one waits until nothing of that is left.
 void Job::stop_stray(TimePoint now, Member& member, RoundId round) {
   roster_.change(member, [&](Member& one) { one.holds = round; });
-  note("node " + member.hello.name + " holds round " + std::to_string(round.number) +
+  note(called(member.hello) + " holds round " + std::to_string(round.number) +
        ", which does not stand: stopped");
   Stop stop;
   stop.round = round;

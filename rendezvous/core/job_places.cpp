@@ -69,7 +69,7 @@ void Job::claim(TimePoint now, Member& member) {
   const auto rank = *member.hello.node_rank;
   if (claims_.claim(now, rank, member.hello.incarnation)) return;
   roster_.change(member, [](Member& one) { one.contends = true; });
-  note(action::Note::Level::Warn, "node " + member.hello.name + " waits: node rank " +
+  note(action::Note::Level::Warn, called(member.hello) + " waits: node rank " +
                                       std::to_string(rank.value) + " is another's still");
   const auto settle = now + roster_.give_away_after();
   settle_claims_at_ = settle_claims_at_ ? std::min(*settle_claims_at_, settle) : settle;

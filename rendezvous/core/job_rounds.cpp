@@ -1,4 +1,5 @@
 #include "base/assert.hpp"
+#include "base/text.hpp"
 #include "rendezvous/core/job.hpp"
 #include "rendezvous/core/secrets.hpp"
 #include "rendezvous/core/verdict.hpp"

@@ -1,3 +1,4 @@
+#include "base/text.hpp"
 #include "rendezvous/core/job.hpp"
 #include "rendezvous/core/settings.hpp"
 #include "rendezvous/core/verdict.hpp"

@@ -1,5 +1,6 @@
 #include "rendezvous/core/rendezvous.hpp"
 
+#include "base/text.hpp"
 #include "rendezvous/core/settings.hpp"
 #include "rendezvous/core/tags.hpp"
 #include "rendezvous/core/verdict.hpp"
@@ -9,11 +10,6 @@
 #include <utility>
 
 namespace muster::rendezvous {
-namespace {
-
-std::string called(const Hello& hello) { return "node " + hello.name; }
-
-}  // namespace
 
 Rendezvous::Rendezvous(Settings settings)
     : settings_(std::move(settings)), common_(settings_.epoch_bits) {

@@ -16,6 +16,10 @@ std::string in_gibibytes(std::uint64_t bytes) {
 
 }  // namespace
 
+std::string called(const Hello& hello) {
+  return hello.name.empty() ? "this node" : "node " + hello.name;
+}
+
 std::string memory_note(const Member& member) {
   constexpr std::uint64_t kWorthSaying = 95;  // Per cent.
   // Divided first: another machine may say anything.

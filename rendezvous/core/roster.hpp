@@ -53,6 +53,9 @@ struct Member {
   Keep kept;         ///< What it holds of an operator's wishes.
 };
 
+/// "node h1"; "this node" where a lone one has no name.
+[[nodiscard]] std::string called(const Hello& hello);
+
 /// "; probably killed for memory as a whole: 7.9 of 8.0 GiB were in use", of a node that fell
 /// silent or was killed, where its last ping told of so little left; else empty.
 [[nodiscard]] std::string memory_note(const Member& member);

@@ -95,7 +95,8 @@ bool Round::add_failure(const WorkerFailure& failure) {
   if (!failed_.emplace(node, which).second) return false;
   if (failures_.size() <= kMostNamed) {
     failures_.push_back(failure);
-  } else if (!cause_ && failure.cause < failures_[first_cause(failures_)].cause) {
+  } else if ((!cause_ || failures_[*cause_].cause == Cause::PeerLoss) &&
+             failure.cause < failures_[first_cause(failures_)].cause) {
     failures_.back() = failure;
   }
   return true;
@@ -118,7 +119,7 @@ void Round::excuse() {
 }
 
 void Round::add_victims(const std::vector<Victim>& victims) {
-  const auto room = kMostNamed - std::min(kMostNamed, victims_.size());
+  const auto room = kMostVictims - std::min(kMostVictims, victims_.size());
   const auto taken = static_cast<std::ptrdiff_t>(std::min(room, victims.size()));
   victims_.insert(victims_.end(), victims.begin(), victims.begin() + taken);
 }

@@ -118,7 +118,7 @@ class Round {
   std::uint32_t still_saving_ = 0;
   std::vector<WorkerFailure> failures_;              // In order of arrival.
   std::set<std::pair<bool, std::uint32_t>> failed_;  // A node, its rank; else a worker's.
-  std::vector<Victim> victims_;                      // At most kMostNamed.
+  std::vector<Victim> victims_;                      // At most kMostVictims.
   std::vector<Incarnation> gone_;
   std::optional<Stop> stop_;
   StoppedFor stopped_for_ = StoppedFor::Failure;

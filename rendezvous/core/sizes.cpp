@@ -26,10 +26,6 @@ std::optional<std::string> what_is_wrong(const Sizes& sizes) {
   return std::nullopt;
 }
 
-std::string count_of(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 std::string range_text(const Sizes& sizes) {
   const auto smallest = std::to_string(sizes.smallest());
   if (sizes.smallest() == sizes.largest()) return smallest;

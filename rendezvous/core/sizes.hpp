@@ -30,8 +30,6 @@ struct Sizes {
 /// What is wrong with them, naming all the numbers; nullopt: nothing.
 [[nodiscard]] std::optional<std::string> what_is_wrong(const Sizes& sizes);
 
-/// "3 nodes", "1 node".
-[[nodiscard]] std::string count_of(std::size_t count, const std::string& noun);
 /// "2 to 8", "4".
 [[nodiscard]] std::string range_text(const Sizes& sizes);
 

@@ -10,7 +10,7 @@ namespace {
 
 int exit_code_of(const WorkerFailure& failure) {
   if (failure.cause == Cause::LostNode) return kRequeue;
-  if (failure.status) return shell_code(*failure.status);
+  if (failure.status && !failure.status->success()) return shell_code(*failure.status);
   return failure.user_error ? kUsage : kOwnError;
 }
 
@@ -59,6 +59,7 @@ void shorten(Verdict& verdict) {
   constexpr std::size_t kOfOthers = 512;
   if (verdict.cause) keep_end(*verdict.cause, kOfTheCause);
   for (auto& other : verdict.others) keep_end(other, kOfOthers);
+  if (verdict.victims.size() > kMostNamed) verdict.victims.resize(kMostNamed);
 }
 
 Verdict verdict_of(const std::vector<WorkerFailure>& failures, std::size_t cause) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/exit_codes.hpp"
 #include "base/membership.hpp"
 
 #include <cstddef>
@@ -9,15 +10,10 @@
 
 namespace muster::rendezvous {
 
-/// Exit codes of protocol.md 5 that are no worker's own.
-constexpr int kOwnError = 1;
-constexpr int kUsage = 2;
-constexpr int kRequeue = 75;
-constexpr int kNoProgress = 93;
-constexpr int kSignalBase = 128;
-
 /// Failures and victims beside the first cause that a verdict names at most: it goes to every node.
 constexpr std::size_t kMostNamed = 64;
+/// Of a round: what ended because others had. Those beyond are not named.
+constexpr std::size_t kMostVictims = 4096;
 
 /// "rank 2 on h1 exited with code 3", "node h1 was lost: its lease ended".
 [[nodiscard]] std::string describe_failure(const WorkerFailure& failure);

@@ -1,6 +1,7 @@
 // musterd: the standing rendezvous server. One thread runs the loop and owns everything; another
 // writes to the state folder, and gRPC's threads, once an operator has called, carry calls to it.
 
+#include "base/exit_codes.hpp"
 #include "base/posix/boot_clock.hpp"
 #include "base/posix/fork.hpp"
 #include "base/posix/limits.hpp"
@@ -33,23 +34,20 @@
 namespace muster::rendezvous {
 namespace {
 
-constexpr int kOwnError = 1;
-constexpr int kUsage = 2;
-constexpr Duration kReadPatience = std::chrono::seconds(5);
-
 /// Recovery lasts so much of the longest lease (protocol.md 6).
 constexpr double kRecovery = 1.25;
 
 int leave(const PrintAndEnd& end) {
-  const bool told = posix::write_within(1, end.out, kReadPatience);
-  (void)posix::write_within(2, end.err, kReadPatience);
+  const bool told = posix::write_within(1, end.out, posix::kReadPatience);
+  (void)posix::write_within(2, end.err, posix::kReadPatience);
   return told ? end.code : kOwnError;
 }
 
 /// What the user can mend is his: exit code 2.
 int refuse(const Error& error, const std::string& what = {}) {
   const bool usage = error.code == Errc::InvalidArgument || error.code == Errc::NotFound;
-  (void)posix::write_within(2, "musterd: error: " + what + error.message + "\n", kReadPatience);
+  (void)posix::write_within(2, "musterd: error: " + what + error.message + "\n",
+                            posix::kReadPatience);
   return usage ? kUsage : kOwnError;
 }
 
@@ -244,7 +242,7 @@ int serve(const DaemonOptions& options, const Environment& environment) {
   EndBySignal end(loop, std::move(*signals), *logger);
 
   const auto at = to_string(endpoint);
-  if (!posix::write_within(1, "musterd listening on " + at + "\n", kReadPatience)) {
+  if (!posix::write_within(1, "musterd listening on " + at + "\n", posix::kReadPatience)) {
     logger->warn("nobody reads our standard output: listening on {}", at);
   }
   if (recovers) {
@@ -275,7 +273,6 @@ int run(std::span<const std::string> argv) {
 }  // namespace muster::rendezvous
 
 int main(int argc, char** argv) {
-  muster::posix::ensure_standard_descriptors();
   try {
     return muster::rendezvous::run(std::vector<std::string>(argv, argv + argc));
   } catch (const boost::system::system_error& error) {

@@ -1,5 +1,6 @@
 #include "rendezvous/daemon/options.hpp"
 
+#include "base/exit_codes.hpp"
 #include "base/posix/file.hpp"
 #include "base/posix/fork.hpp"
 #include "base/text.hpp"
@@ -19,7 +20,6 @@
 namespace muster::rendezvous {
 namespace {
 
-constexpr int kUsage = 2;
 /// Of a configuration file; a longer one is refused.
 constexpr std::size_t kLongestFile = 64UL * 1024;
 constexpr std::size_t kHelpColumn = 34;

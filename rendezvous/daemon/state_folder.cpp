@@ -1,6 +1,7 @@
 #include "rendezvous/daemon/state_folder.hpp"
 
 #include "base/posix/file.hpp"
+#include "base/posix/wall_clock.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -41,7 +42,7 @@ Result<void> replace(const std::string& path, const std::string& content) {
 constexpr std::size_t kLongestRecord = 16UL * 1024 * 1024;
 
 std::int64_t wall_milliseconds() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::chrono::microseconds now(posix::wall_now());
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 

@@ -1,5 +1,7 @@
 #include "rendezvous/server/local_server_file.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <string_view>
@@ -25,10 +27,7 @@ std::string written(const LocalServer& server) {
 std::optional<LocalServer> read(std::string_view text) {
   LocalServer server;
   bool has_endpoint = false;
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    const auto line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (const auto line : lines_of(text)) {
     const auto blank = line.find(' ');
     if (blank == std::string_view::npos) continue;
     const auto name = line.substr(0, blank);

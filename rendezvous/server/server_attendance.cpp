@@ -1,3 +1,4 @@
+#include "base/exit_codes.hpp"
 #include "base/text.hpp"
 #include "rendezvous/client/frames.hpp"
 #include "rendezvous/client/handshake.hpp"
@@ -185,7 +186,7 @@ bool Server::Loop::reject(Link& link, const std::string& text) {
   refusals_.refused(std::chrono::steady_clock::now(), to_endpoint(link.peer), printable(text));
   if (link.stage == Link::Stage::Opening) link.out += kMagic;
   const auto id = link.id;
-  const ServerMessage refusal = Refusal{text, kUsageExitCode};
+  const ServerMessage refusal = Refusal{text, kUsage};
   send(link, refusal);
   if (Link* const left = links_.find(id)) see_off(*left);
   return false;

@@ -36,16 +36,15 @@ struct WithBeacons : Fixture {
   fs::path root() const { return folder / "root"; }
 };
 
-/// Shell code that says a step as a worker would, by the page's bytes.
-std::string tell_step(char step) {
-  const auto put = [](int at, char value) {
-    return "printf '\\" + std::string(1, '0') + std::to_string(value / 8) +
-           std::to_string(value % 8) +
-           "' | dd of=\"$MUSTER_BEACON\" bs=1 seek=" + std::to_string(at) +
-           " conv=notrunc 2>/dev/null; ";
-  };
-  return put(136, step) + put(128, 1);
+/// Shell code that sets a word of the page.
+std::string put(int at, char value) {
+  return "printf '\\0" + std::to_string(value / 8) + std::to_string(value % 8) +
+         "' | dd of=\"$MUSTER_BEACON\" bs=1 seek=" + std::to_string(at) +
+         " conv=notrunc 2>/dev/null; ";
 }
+
+/// The same, that tells a step as a worker would.
+std::string tell_step(char step) { return put(136, step) + put(128, 1); }
 
 /// Shell code: the value of one word of the page.
 std::string word(int at) {
@@ -98,6 +97,20 @@ TEST_CASE("a worker is told when its lease will end", "[agent][beacon]") {
                                            " -eq " + std::to_string(ends) + " ]"));
   fixture.run(alone(1));
   CHECK(fixture.rendezvous().succeeded);
+}
+
+TEST_CASE("a worker that saves as it was asked and leaves at once has saved, not finished",
+          "[agent][beacon]") {
+  WithBeacons fixture;
+  fixture.prepares = true;
+  fixture.settings.workers.push_back(shell(put(160, 1) + tell_step(7) + "until [ " + word(64) +
+                                           " -gt 0 ]; do sleep 0.01; done; " + put(144, 1)));
+  fixture.run(alone(1));
+  CHECK_FALSE(fixture.rendezvous().succeeded);
+  REQUIRE_FALSE(fixture.rendezvous().saving.empty());
+  CHECK(fixture.rendezvous().saving.front() == 1);
+  CHECK(fixture.rendezvous().saving.back() == 0);
+  CHECK(fixture.rendezvous().failures.empty());
 }
 
 TEST_CASE("a worker that is stopped finds on its page that the round is over", "[agent][beacon]") {

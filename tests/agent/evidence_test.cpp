@@ -27,6 +27,11 @@ TEST_CASE("a worker's own fault is told from a signal that came from outside",
   CHECK(cause_of({.code = 3}) == Cause::WorkerError);
 }
 
+TEST_CASE("a signal that muster passed on did not come from outside", "[agent][evidence]") {
+  const auto failure = assess({.pid = 1, .status = {.signal = SIGUSR1}, .was_passed_on = true});
+  CHECK(failure.detail == "muster passed that signal on, and the worker does not handle it");
+}
+
 TEST_CASE("whoever only reports the loss of a peer is a victim", "[agent][evidence]") {
   CHECK(cause_of({.code = 1},
                  {"RuntimeError: [gloo/pair.cc:598] Connection closed by peer [127.0.0.1]:4711"}) ==

@@ -14,7 +14,8 @@ namespace muster::agent {
 namespace {
 
 struct Copies {
-  Copies() : pipe(posix::make_pipe().value()), copies(loop, pipe.reader.get(), *logger) {
+  explicit Copies(Duration patience = InputCopies::kPatience)
+      : pipe(posix::make_pipe().value()), copies(loop, pipe.reader.get(), *logger, patience) {
     posix::set_non_blocking(pipe.writer.get());
     posix::ignore_signal(SIGPIPE);
   }
@@ -92,6 +93,23 @@ TEST_CASE("a worker that does not read holds up a bounded part of the input", "[
   }
   CHECK(taken >= InputCopies::kBufferLimit);
   CHECK(taken <= InputCopies::kBufferLimit + 4 * text.size());
+}
+
+TEST_CASE("a worker that does not read holds up nobody for ever", "[agent][input]") {
+  Copies it(Duration::zero());
+  it.copies.begin_round(2);
+  const auto mute = it.reader(0);
+  const auto keen = it.reader(1);
+  const std::string text(65536, 'x');
+  std::size_t read = 0;
+  for (int part = 0; part < 100; ++part) {
+    CHECK(it.write(text) == text.size());
+    read += it.read(keen).size();
+  }
+  CHECK(read == 100 * text.size());
+  const auto rest = it.read(mute);
+  CHECK(rest == text.substr(0, rest.size()));
+  CHECK(Copies::has_ended(mute));
 }
 
 TEST_CASE("a worker that closed its input is done with", "[agent][input]") {

@@ -40,6 +40,10 @@ class OneRound : public rendezvous::Attendance {
       progress.push_back(*told);
       if (is_leased()) handlers_.on_half_lease();
       if (!go_on_at_progress.empty()) std::ofstream(go_on_at_progress) << "go on\n";
+      if (prepares) order(Prepare{assignment_.round, "the machine goes", {}});
+    } else if (const auto* still = std::get_if<Saving>(&report)) {
+      saving.push_back(still->left);
+      if (still->left == 0) order(Stop{assignment_.round, SIGTERM, "all have saved"});
     } else if (const auto* notice = std::get_if<Notice>(&report)) {
       notices.push_back(*notice);
       if (!go_on_at_notice.empty()) std::ofstream(go_on_at_notice) << "go on\n";
@@ -62,6 +66,8 @@ class OneRound : public rendezvous::Attendance {
   const Hello& hello() const { return hello_; }
   std::string own_address;  // Of our end of a connection that there is none of.
   bool leased = false;      // And at the first progress half of the lease is over.
+  bool prepares = false;    // Asks the workers to save at any progress, and stops when they have.
+  std::vector<std::uint32_t> saving;
   std::string go_on_at_notice;
   std::string go_on_at_progress;
   std::vector<Notice> notices;
@@ -125,6 +131,7 @@ struct Fixture {
     rendezvous_.emplace(loop, assignment);
     rendezvous_->own_address = own_address;
     rendezvous_->leased = leased;
+    rendezvous_->prepares = prepares;
     rendezvous_->go_on_at_notice = go_on_at_notice;
     rendezvous_->go_on_at_progress = go_on_at_progress;
     Agent agent(loop, std::move(settings), keeper, *rendezvous_, *logger);
@@ -153,6 +160,7 @@ struct Fixture {
   AgentSettings settings;
   std::string own_address;
   bool leased = false;
+  bool prepares = false;
   std::string go_on_at_notice;    // A FIFO that gets a line then; empty: none.
   std::string go_on_at_progress;  // Likewise.
 

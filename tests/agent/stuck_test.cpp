@@ -58,6 +58,7 @@ class Apart {
   struct End {
     int farewells = 0;       ///< That it has said itself.
     bool left_note = false;  ///< For the keeper to say one.
+    bool names_survivor = false;
   };
   std::optional<End> end() {
     if (!becomes_readable(pidfd_.get())) return std::nullopt;
@@ -65,12 +66,14 @@ class Apart {
     ::waitpid(pid_, &status, 0);
     if (!WIFEXITED(status)) return std::nullopt;
     return End{.farewells = WEXITSTATUS(status) & kFarewells,
-               .left_note = (WEXITSTATUS(status) & kLeftNote) != 0};
+               .left_note = (WEXITSTATUS(status) & kLeftNote) != 0,
+               .names_survivor = (WEXITSTATUS(status) & kNamesSurvivor) != 0};
   }
 
  private:
   static constexpr int kFarewells = 7;
   static constexpr int kLeftNote = 8;
+  static constexpr int kNamesSurvivor = 16;
 
   static int run(posix::Fd keeper_pidfd, const std::string& told) {
     agent::Fixture fixture;
@@ -81,9 +84,11 @@ class Apart {
     agent::OneRound rendezvous(fixture.loop, agent::alone(1));
     agent::Agent agent(fixture.loop, std::move(fixture.settings), fixture.keeper, rendezvous,
                        *fixture.logger);
-    (void)agent.run();
+    const auto outcome = agent.run();
+    const bool names_survivor = outcome && outcome->survivors.size() == 1;
     return static_cast<int>(rendezvous.farewells.size()) |
-           (fixture.keeper.farewell.read().empty() ? 0 : kLeftNote);
+           (fixture.keeper.farewell.read().empty() ? 0 : kLeftNote) |
+           (names_survivor ? kNamesSurvivor : 0);
   }
 
   agent::Folder folder_;
@@ -118,6 +123,7 @@ TEST_CASE("while a process survives SIGKILL nobody says farewell, and it is wait
     REQUIRE(end);
     CHECK(end->farewells == 0);
     CHECK_FALSE(end->left_note);
+    CHECK(end->names_survivor == (apart == &stuck));  // An orphaned one has no outcome to tell.
   }
   CHECK(std::chrono::steady_clock::now() - began < 18s);  // 10 s and what a slow machine takes.
 }

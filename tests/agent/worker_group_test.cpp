@@ -42,7 +42,7 @@ class GroupSim {
   void advance(Duration by) {
     const auto until = now + by;
     while (group.next_deadline() && *group.next_deadline() <= until) {
-      now = *group.next_deadline();
+      now = std::max(now, *group.next_deadline());
       feed(Group::Ticked{});
     }
     now = until;
@@ -596,6 +596,25 @@ TEST_CASE("after a signal to the launcher all ends before it is killed itself", 
   sim.advance(1ms);
   CHECK(sim.kills > 0);
   sim.advance(3999ms);
+  CHECK_FALSE(sim.gave_up);
+  sim.advance(1ms);
+  CHECK(sim.gave_up);
+}
+
+TEST_CASE("what is killed late after a signal to the launcher is not given up at once",
+          "[agent][group]") {
+  GroupSim sim({.workers = 1,
+                .grace = 30s,
+                .last_deadlines = Group::LastDeadlines{.kill = 2s, .give_up = 3s}});
+  sim.killable = false;
+  sim.assign(1);
+  sim.feed(Group::LauncherSignalled{});
+  sim.advance(10s);  // The workers were asked to save meanwhile.
+  CHECK(sim.group.grace_from(sim.now) == 0s);
+  sim.stop(1);
+  sim.advance(0s);
+  CHECK(sim.kills > 0);
+  sim.advance(Group::kLeastKillPatience - 1ms);
   CHECK_FALSE(sim.gave_up);
   sim.advance(1ms);
   CHECK(sim.gave_up);

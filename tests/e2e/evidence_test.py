@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import time
@@ -151,6 +152,15 @@ class ErrorFiles(EvidenceTest):
         self.assertEqual(self.parent.read_bytes(), flat)
         self.assertIn(f"replacing the error file {self.parent}", err)
 
+    def test_a_name_that_is_no_text_spoils_nothing(self):
+        """Python writes such bytes as halves of pairs of UTF-16."""
+        pair, half = "\\ud83d\\ude00", "\\udce9"
+        message = '{"message": "pair %s, half %s, slash \\\\udce9"}' % (pair, half)
+        self.assertEqual(json.loads(message)["message"], "pair \U0001f600, half \udce9, slash \\udce9")
+        err = self.run_recording(message.encode())
+        self.assertRegex(err, r"(?m)^  traceback +pair \U0001f600, half \ufffd, slash \\udce9$")
+        self.assertNotIn("makes no sense", err)
+
     def test_what_makes_no_sense_is_said_and_harms_nobody(self):
         for text, why in ((b"{", "not JSON"), (os.urandom(4096), "not JSON"), (b"[" * 100000, "not JSON"),
                           (b'{"message": 5}', "no message"), (b"[1]", "no JSON object"),
@@ -278,6 +288,28 @@ class WaysToEnd(EvidenceTest):
                         self.assertEqual(report["cause"]["signal_name"], name)
                     else:
                         self.assertEqual(report["cause"]["exit_code"], code)
+
+
+class CoreDump(EvidenceTest):
+    def setUp(self):
+        super().setUp()
+        pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text()
+        if pattern.startswith(("|", "/")):
+            self.skipTest(f"a core does not go where the worker is, but to {pattern}")
+        if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
+            self.skipTest("the hard limit allows no core")
+
+    def test_is_said_where_one_was_written(self):
+        for limit, dumped in (("$(ulimit -Hc)", True), ("0", False)):
+            with self.subTest(limit):
+                self.script(f"#!/bin/sh\nulimit -c {limit}\nkill -SEGV $$\n")
+                code, err, report = self.run_reported("worker.sh")
+                self.assertEqual((code, report["cause"]["core_dumped"]), (139, dumped), err)
+                self.assertEqual("SIGSEGV (signal 11), core dumped" in err, dumped, err)
+                cores = list(self.folder.glob("core*"))
+                self.assertEqual(len(cores), int(dumped))
+                for core in cores:
+                    core.unlink()
 
 
 class Memory(EvidenceTest):

@@ -101,6 +101,12 @@ with open(os.environ["TORCHELASTIC_TIMER_FILE"], "w") as pipe:
         _, report = self.run_client("request(0, signal=15)\ntime.sleep(1000)\n", code=143)
         self.assertEqual((report["cause"]["class"], report["cause"]["signal_name"]), ("worker_error", "SIGTERM"))
 
+    def test_a_worker_that_answers_it_by_a_tidy_exit_has_failed_all_the_same(self):
+        err, report = self.run_client("import signal\nsignal.signal(15, lambda *_: os._exit(0))\n"
+                                      "request(0, signal=15)\ntime.sleep(1000)\n", code=1)
+        self.assertEqual(report["cause"]["class"], "worker_error")
+        self.assertIn("the file timer 'step' of", err)
+
     def test_a_process_below_the_worker_gets_the_signal_itself(self):
         _, report = self.run_client("""
 child = subprocess.Popen(["sleep", "1000"])

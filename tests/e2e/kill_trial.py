@@ -127,6 +127,7 @@ def main():
         left = lambda: [pid for pid in others() if arguments.victim != "both" or is_worker(pid)]
         result["gone"] = wait_until(lambda: not left(), PATIENCE)
         result["left"] = sorted(others().values())
+        result["folders"] = sorted(os.listdir("/dev/shm"))  # Our own: the trial is mounted one.
         result["started"] = started()
         result["two_holders"] = pathlib.Path(f"{marks}.violations").exists()
     print(json.dumps(result))

@@ -59,6 +59,11 @@ TEST_CASE("a report holds all that is known of the cause", "[launcher][report]")
   CHECK(report.at("restarts") == 2);
 }
 
+TEST_CASE("what could not be killed is listed where there is any", "[launcher][report]") {
+  CHECK(parsed({}, {.survivors = {7, 8}}).at("survivors") == json::array{7, 8});
+  CHECK(!parsed({}, {}).contains("survivors"));
+}
+
 TEST_CASE("a lost node has no rank, and a worker that was not started no end",
           "[launcher][report]") {
   Verdict verdict;

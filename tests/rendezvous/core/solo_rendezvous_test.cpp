@@ -224,6 +224,15 @@ TEST_CASE("the only node is noticed: its workers save, and the job is worth a re
   CHECK(only<Verdict>(job.step(empty(round))).exit_code == 75);
 }
 
+TEST_CASE("the only node, which has no name, is signalled again while its workers save",
+          "[rendezvous][solo]") {
+  Solo job({});
+  const auto round = only<Assignment>(job.step(kHello)).round;
+  (void)job.step(Started{round});
+  (void)job.step(Leaving{SIGTERM, true});
+  CHECK(only<Stop>(job.step(Leaving{SIGTERM, true})).reason == "this node is signalled again");
+}
+
 TEST_CASE("the only node may back off before it restarts", "[rendezvous][solo]") {
   using namespace std::chrono_literals;
   SoloRendezvous job({.max_restarts = 1, .restart_backoff = 2s});

@@ -360,3 +360,20 @@ TEST_CASE("of a crowd that fails a verdict names a few, and the first cause",
   CHECK(sim["a"].verdict->cause->rank == Rank{400});
   CHECK(sim["a"].verdict->others.size() == 64);
 }
+
+TEST_CASE(
+    "of a crowd that lost its peers the one that failed by itself is found after the Stop, too",
+    "[rendezvous][verdict]") {
+  Sim sim(nodes(1, 1));
+  sim.add("a").hello.slots = 500;
+  sim.greet("a");
+  sim["a"].slow = true;
+  sim.fail("a", {.code = 1}, Cause::PeerLoss, 0);
+  sim.say("a", Stopped{sim["a"].round()});  // Now the cause is decided, for want of a better one.
+  for (std::uint32_t rank = 1; rank < 400; ++rank)
+    sim.fail("a", {.code = 1}, Cause::PeerLoss, rank);
+  sim.fail("a", {.signal = SIGSEGV}, Cause::WorkerError, 400);
+  sim.fail("a", {.code = 9}, Cause::WorkerError, 401);
+  sim.empty("a");
+  CHECK(sim["a"].verdict->cause->rank == Rank{400});
+}
