@@ -21,6 +21,14 @@ std::uint32_t gpus(const Context& context) {
   return visible == context.environment.end() ? devices : visible_devices(visible->second, devices);
 }
 
+/// It is read before any flag is applied.
+Result<void> set_config(Options&, const Context&) { return {}; }
+
+Result<void> set_explain(Options& options, const Context& context) {
+  options.explain = context.given.value != "0";
+  return {};
+}
+
 Result<void> set_nproc(Options& options, const Context& context) {
   const std::string& text = context.given.value;
   if (const auto number = parse_integer(text)) {
@@ -223,6 +231,8 @@ Result<void> set_start_method(Options& options, const Context& context) {
 }
 
 constexpr std::array kSetters{
+    Setter{"explain", set_explain},
+    Setter{"config", set_config},
     Setter{"nproc-per-node", set_nproc},
     Setter{"standalone", set_standalone},
     Setter{"master-addr", set_master_addr},

@@ -11,7 +11,8 @@ namespace {
 
 using rendezvous::is_loopback;
 
-/// `localhost` in its usual forms: by RFC 6761 such a name never leaves the machine.
+}  // namespace
+
 bool is_localhost(const std::string& host) {
   std::string name = host;
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -19,8 +20,6 @@ bool is_localhost(const std::string& host) {
   return name == "localhost" || name.ends_with(".localhost") || name == "localhost.localdomain" ||
          name == "ip6-localhost";
 }
-
-}  // namespace
 
 Hosting hosting_of(const HostingFacts& facts) {
   if (facts.is_host == false) return Hosting::Never;

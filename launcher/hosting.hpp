@@ -37,6 +37,9 @@ struct HostingFacts {
 [[nodiscard]] bool owns(const std::vector<std::string>& addresses,
                         const std::vector<std::string>& local);
 
+/// `localhost` in its usual forms: by RFC 6761 such a name never leaves the machine.
+[[nodiscard]] bool is_localhost(const std::string& host);
+
 /// Where the server binds: each of them, or the first that can be had.
 struct Binding {
   std::vector<std::string> hosts;

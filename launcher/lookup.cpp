@@ -4,12 +4,6 @@
 
 namespace muster::launcher {
 
-std::optional<std::string> value_of(const Environment& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  if (found == environment.end() || found->second.empty()) return std::nullopt;
-  return found->second;
-}
-
 bool is_program(const std::string& path) {
   const auto facts = posix::look_at(path);
   return facts && facts->kind == posix::FileFacts::Kind::Regular && facts->executable;

@@ -1,16 +1,12 @@
 #pragma once
 
-#include "launcher/options.hpp"
+#include "launcher/environment.hpp"
 
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace muster::launcher {
-
-/// The value of a variable; nullopt where it is unset or empty.
-[[nodiscard]] std::optional<std::string> value_of(const Environment& environment,
-                                                  const std::string& name);
 
 /// Whether the path leads to a file that we may execute.
 [[nodiscard]] bool is_program(const std::string& path);

@@ -1,5 +1,6 @@
 #include "launcher/machine.hpp"
 
+#include "base/posix/file.hpp"
 #include "base/posix/limits.hpp"
 
 #include <algorithm>
@@ -26,9 +27,19 @@ std::uint32_t count_nvidia_devices(const std::filesystem::path& folder) {
   return count;
 }
 
+Result<std::string> read_small_file(const std::string& path) {
+  auto text = posix::read_start(path, kLargestFile + 1);
+  if (text && text->size() > kLargestFile) {
+    return fail(Errc::InvalidArgument,
+                path + " has more than " + std::to_string(kLargestFile) + " bytes");
+  }
+  return text;
+}
+
 Machine this_machine() {
   return {.cpus = posix::usable_cpus,
-          .nvidia_devices = [] { return count_nvidia_devices("/dev"); }};
+          .nvidia_devices = [] { return count_nvidia_devices("/dev"); },
+          .read_file = read_small_file};
 }
 
 }  // namespace muster::launcher

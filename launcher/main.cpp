@@ -6,6 +6,7 @@
 #include "agent/run/keeper.hpp"
 #include "base/exit_codes.hpp"
 #include "base/posix/folder.hpp"
+#include "base/posix/fork.hpp"
 #include "base/posix/socket.hpp"
 #include "base/posix/stream.hpp"
 #include "base/posix/tcp_stream.hpp"
@@ -13,12 +14,14 @@
 #include "base/text.hpp"
 #include "launcher/agent_settings.hpp"
 #include "launcher/ending.hpp"
+#include "launcher/explain.hpp"
 #include "launcher/lookup.hpp"
 #include "launcher/machine.hpp"
 #include "launcher/meeting_point.hpp"
 #include "launcher/node_facts.hpp"
 #include "launcher/options.hpp"
 #include "launcher/program.hpp"
+#include "launcher/relaunch.hpp"
 #include "rendezvous/client/secret.hpp"
 #include "rendezvous/server/solo_attendance.hpp"
 
@@ -116,6 +119,8 @@ Result<MeetingPoint::Settings> meeting_settings(const Options& options,
   const auto& meeting = *options.meeting;
   Hello hello;
   hello.job = *options.rdzv_id;
+  hello.launch_tag = options.launch_tag;
+  hello.topology = options.topology;
   hello.incarnation = rendezvous::incarnation_of(*secret);
   hello.machine = machine_name(environment);
   hello.name = posix::short_host_name();
@@ -184,11 +189,24 @@ Duration read_patience(const Stopping& stopping) {
   return stopping.kill_after ? stopping.kept_for_verdict / kShare : posix::kReadPatience;
 }
 
+/// `--explain`.
+int explain(const Options& options, const Environment& environment,
+            std::vector<std::string> entries) {
+  const auto logger = make_stderr_logger(options.log_level);
+  const auto program = resolve_program(options, environment);
+  auto settings = agent_settings(options, program.value_or(Program()), environment);
+  share_machine(settings, options, environment, *logger);
+  settings.environment.base = workers_base(std::move(entries), options);
+  return leave({.code = 0, .out = explanation(options, program, settings.environment), .err = {}});
+}
+
 int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper) {
   std::vector<std::string> entries;
   const auto environment = read_environment(entries);
   auto parsed = parse_command_line(argv, environment, this_machine());
   if (const auto* now = std::get_if<ExitNow>(&parsed)) return leave(*now);
+  if (std::get<Options>(parsed).explain)
+    return explain(std::get<Options>(parsed), environment, std::move(entries));
   if (const auto named = name_interface(std::get<Options>(parsed)); !named)
     return leave(usage_error("--iface: " + named.error().message));
   const auto& options = std::get<Options>(parsed);
@@ -203,6 +221,7 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
     agent::log_as_json(*logger, json);
   }
   for (const auto& notice : options.notices) logger->info(notice);
+  for (const auto& warning : options.warnings) logger->warn(warning);
 
   const auto program = resolve_program(options, environment);
   if (!program) return leave(usage_error(program.error().message));
@@ -282,12 +301,39 @@ int run_agent(std::span<const std::string> argv, const agent::KeeperLink& keeper
   return outcome->verdict->exit_code;
 }
 
+/// Where only this launcher runs in an allocation of several machines, the process becomes the srun
+/// that starts one on each. Returns the exit code where it can't, and nothing where it need not.
+std::optional<int> become_srun(const std::vector<std::string>& argv) {
+  std::vector<std::string> entries;
+  const auto environment = read_environment(entries);
+  const auto found = surroundings_of(environment, {});
+  if (!found || !found->bare) return std::nullopt;
+  const auto parsed = parse_command_line(argv, environment, this_machine());
+  const auto* options = std::get_if<Options>(&parsed);
+  if (options == nullptr || !options->relaunch || options->explain) return std::nullopt;
+
+  auto words = *options->relaunch;
+  words.insert(words.end(), argv.begin(), argv.end());
+  const auto line = printable(as_typed(words));
+  const auto srun = find_on_path(words.front(), environment);
+  if (!srun) {
+    return leave(usage_error(found->whole + " has several nodes, and muster is on one of them: " +
+                             "there is no srun in PATH to start it on each. Start it by " + line +
+                             ", or give --nnodes 1"));
+  }
+  make_stderr_logger(options->log_level)->info("{} has several nodes: {}", found->whole, line);
+  const auto error =
+      posix::become(*srun, words, srun_environment(std::move(entries), *found->bare));
+  return leave(usage_error(error.message));
+}
+
 }  // namespace
 }  // namespace muster::launcher
 
 int main(int argc, char** argv) {
-  return muster::agent::run_kept([argc, argv](const muster::agent::KeeperLink& keeper) {
-    const std::vector<std::string> arguments(argv, argv + argc);
+  const std::vector<std::string> arguments(argv, argv + argc);
+  if (const auto code = muster::launcher::become_srun(arguments)) return *code;
+  return muster::agent::run_kept([&arguments](const muster::agent::KeeperLink& keeper) {
     try {
       return muster::launcher::run_agent(arguments, keeper);
     } catch (const boost::system::system_error& error) {

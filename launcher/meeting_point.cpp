@@ -113,6 +113,15 @@ void MeetingPoint::found(Result<std::vector<posix::SocketAddress>> addresses) {
       addresses_.push_back(std::move(host));
     }
   }
+  const bool is_loopback_only =
+      !addresses_.empty() && std::ranges::all_of(addresses_, rendezvous::is_loopback);
+  if (settings_.meeting.is_elsewhere && is_loopback_only) {
+    give_up(kOwnError, fmt::format("{}: {} is {} here, but another machine: mend what this machine "
+                                   "takes the name for, or give --rdzv-endpoint",
+                                   settings_.meeting.origin, settings_.meeting.server.host,
+                                   addresses_.front()));
+    return;
+  }
   const auto hosting = hosting_of({.owns_address = owns(addresses_, own_),
                                    .is_host = settings_.meeting.is_host,
                                    .node_rank = settings_.attendance.hello.node_rank});

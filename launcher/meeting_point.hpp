@@ -29,7 +29,8 @@ namespace muster::launcher {
 ///
 ///   looking --this node is to host, and could bind--> attending its own server
 ///   looking --a server answers, or another machine's address is known--> attending that one
-///   looking --join_timeout, or a stranger has our port--> given up
+///   looking --join_timeout, a stranger has our port, or another machine's name is our own--> given
+///   up
 class MeetingPoint : public rendezvous::Attendance {
  public:
   struct Settings {

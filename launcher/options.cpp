@@ -3,9 +3,11 @@
 #include "base/exit_codes.hpp"
 #include "launcher/apply.hpp"
 #include "launcher/argv.hpp"
+#include "launcher/config_file.hpp"
 #include "launcher/flags.hpp"
 #include "launcher/settle.hpp"
 #include "launcher/settle_output.hpp"
+#include "launcher/settle_surroundings.hpp"
 #include "launcher/text.hpp"
 #include "launcher/values.hpp"
 
@@ -172,6 +174,37 @@ Result<std::optional<Given>> given_to(const Flag& flag, const CLI::App& app,
   return Given{.value = all, .origin = option};
 }
 
+/// What the file of --config says, below the command line and the variables.
+Result<GivenFlags> from_file(const GivenFlags& given, const Machine& machine) {
+  const auto config = given.find("config");
+  if (config == given.end() || config->second.value.empty()) return GivenFlags();
+  const auto& [path, origin] = config->second;
+  const auto text = machine.read_file(path);
+  if (!text) return fail(Errc::InvalidArgument, origin + ": " + text.error().message);
+  return parse_config(*text, path);
+}
+
+/// Who gives what: the command line, variables, the file of --config.
+Result<GivenFlags> given_flags(const CLI::App& app, const Environment& environment,
+                               const Machine& machine) {
+  GivenFlags all;
+  for (const Flag& flag : flags()) {
+    if (flag.takes == Takes::Over || flag.owner == Owner::NotYet) continue;
+    auto given = given_to(flag, app, environment);
+    if (!given) return pass(given.error());
+    if (*given) all.emplace(flag.name, **std::move(given));
+  }
+  auto of_file = from_file(all, machine);
+  if (!of_file) return of_file;
+  all.merge(*of_file);
+  return all;
+}
+
+bool is_standalone(const GivenFlags& given) {
+  const auto at = given.find("standalone");
+  return at != given.end() && at->second.value != "0";
+}
+
 /// A limit that the budget of restarts never lets the job reach.
 void notice_idle_limit(Options& options) {
   const auto& most = options.job.max_restarts_without_progress;
@@ -204,14 +237,25 @@ Result<Options> fill_options(const CLI::App& app, const Environment& environment
   options.nproc_origin = "default";
   use_python_log_level(environment, options);
   use_torchelastic_prefix(environment, options);
+  auto given = given_flags(app, environment, machine);
+  if (!given) return pass(given.error());
+  if (!is_standalone(*given)) {
+    auto found = surroundings_of(environment, machine.read_file);
+    if (!found) return pass(found.error());
+    options.surroundings = *std::move(found);
+    const auto placed = settle_surroundings(options.surroundings, environment, *given, options);
+    if (!placed) return pass(placed.error());
+  }
+  notice_inherited(environment, options);
   for (const Flag& flag : flags()) {
-    if (flag.takes == Takes::Over || flag.owner == Owner::NotYet) continue;
-    const auto given = given_to(flag, app, environment);
-    if (!given) return pass(given.error());
-    if (!*given) continue;
-    const auto applied = apply(flag.name, **given, environment, machine, options);
+    const auto at = given->find(flag.name);
+    if (at == given->end()) continue;
+    const auto applied = apply(flag.name, at->second, environment, machine, options);
     if (!applied) return pass(applied.error());
   }
+  options.given = *std::move(given);
+  if (options.relaunch) return options;
+  warn_of_processors(options);
   if (const auto settled = settle_meeting(options); !settled) return pass(settled.error());
   settle_stopping(options, environment);
   if (const auto settled = settle_output(options); !settled) return pass(settled.error());
@@ -243,12 +287,13 @@ std::variant<Options, ExitNow> parse_command_line(std::span<const std::string> a
   if (const auto all_there = refuse_not_yet(cut->not_yet, environment); !all_there) {
     return usage_error(all_there.error().message);
   }
-  if (!cut->script)
+  const bool explains = app.count("--explain") > 0;
+  if (!cut->script && !explains)
     return usage_error("the script is missing: name the program that the workers run");
 
   auto options = fill_options(app, environment, machine);
   if (!options) return usage_error(options.error().message);
-  options->script = std::move(*cut->script);
+  options->script = cut->script.value_or("");
   options->script_args = std::move(cut->script_args);
   if (!argv.empty()) options->invoked_as = argv.front();
   return std::move(*options);

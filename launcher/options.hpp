@@ -4,7 +4,10 @@
 #include "base/ids.hpp"
 #include "base/log/log.hpp"
 #include "base/membership.hpp"
+#include "launcher/environment.hpp"
+#include "launcher/given.hpp"
 #include "launcher/output_options.hpp"
+#include "launcher/surroundings/surroundings.hpp"
 #include "rendezvous/store/door.hpp"
 
 #include <csignal>
@@ -20,13 +23,11 @@
 
 namespace muster::launcher {
 
-/// The environment variables that main read, by name.
-using Environment = std::map<std::string, std::string>;
-
 /// What the machine has. Asked only when a flag wants to know: looking costs start-up time.
 struct Machine {
   std::function<std::uint32_t()> cpus;            ///< In our affinity mask.
   std::function<std::uint32_t()> nvidia_devices;  ///< Device files /dev/nvidia0, /dev/nvidia1...
+  ReadFile read_file;  ///< Small ones that the command line or a variable names.
 };
 
 /// Which of a worker's streams something is done to.
@@ -63,6 +64,7 @@ struct Meeting {
   Endpoint server;              ///< The host may be a name; the port is not 0.
   std::string origin;           ///< The flag or variable that names it: whom to blame.
   std::optional<bool> is_host;  ///< Whether this node is to host the server; nullopt: as it comes.
+  bool is_elsewhere = false;    ///< The surroundings say that it is another machine than this one.
 };
 
 /// What a flag or its variable was given, and which of them.
@@ -82,6 +84,7 @@ struct AskedOfNodes {
   std::optional<Asked<Endpoint>> master_port;  ///< Its port.
   std::optional<Asked<std::string>> rdzv_id;
   std::optional<Asked<bool>> is_host;
+  bool is_elsewhere = false;               ///< As of Meeting.
   std::optional<Asked<Duration>> timeout;  ///< Of `--rdzv-conf`: a static rendezvous has it.
   std::optional<Asked<Duration>> join_timeout;
   std::vector<std::string> for_several;  ///< Origins of flags that mean nothing to a lone node.
@@ -147,6 +150,13 @@ struct Options {
   Preemption preemption;
   AskedOfNodes asked;
 
+  Surroundings surroundings;
+  std::string launch_tag;  ///< What the scheduler calls this launch; empty: none.
+  std::string topology;    ///< By which neighbours stand together; empty: unknown.
+  /// The srun, less our own command line, that is to start a launcher on each machine; the options
+  /// about nodes are without meaning then.
+  std::optional<std::vector<std::string>> relaunch;
+
   /// The job's id; nullopt: main makes a random one (never where there is a meeting). Any bytes: a
   /// folder is named by folder_name() of it.
   std::optional<std::string> rdzv_id;
@@ -176,7 +186,11 @@ struct Options {
   PassLocalRank pass_local_rank = PassLocalRank::No;
   std::string invoked_as;  ///< argv[0]: a Python beside it is preferred.
 
+  bool explain = false;  ///< Say what would be done, and end.
+  GivenFlags given;      ///< All that is given to flags, and where: for `--explain`.
+
   spdlog::level::level_enum log_level = spdlog::level::info;
+  std::vector<std::string> warnings;  ///< For the user: what works badly.
   std::vector<std::string>
       notices;  ///< For the user, one line each: what has no meaning, or not the meaning hoped for.
 };

@@ -84,7 +84,10 @@ void fix_size(Options& options) {
 
 void meet(Options& options, const Asked<Endpoint>& endpoint) {
   const auto& asked = options.asked;
-  options.meeting = Meeting{.server = endpoint.value, .origin = endpoint.origin, .is_host = {}};
+  options.meeting = Meeting{.server = endpoint.value,
+                            .origin = endpoint.origin,
+                            .is_host = {},
+                            .is_elsewhere = asked.is_elsewhere};
   if (asked.is_host) options.meeting->is_host = asked.is_host->value;
 
   constexpr auto kStaticPatience = std::chrono::seconds(900);  // As torchrun's.

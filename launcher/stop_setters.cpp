@@ -1,7 +1,7 @@
 // The flags that say how workers are ended.
 
-#include "launcher/scheduler.hpp"
 #include "launcher/setter.hpp"
+#include "launcher/surroundings/scheduler.hpp"
 #include "launcher/text.hpp"
 #include "launcher/values.hpp"
 

@@ -29,6 +29,19 @@ int own_pid() { return ::getpid(); }
 
 int parent_pid() { return ::getppid(); }
 
+Error become(const std::string& path, const std::vector<std::string>& argv,
+             const std::vector<std::string>& environment) {
+  const auto pointers = [](const std::vector<std::string>& texts) {
+    std::vector<char*> all;
+    all.reserve(texts.size() + 1);
+    for (const auto& text : texts) all.push_back(const_cast<char*>(text.c_str()));
+    all.push_back(nullptr);
+    return all;
+  };
+  ::execve(path.c_str(), pointers(argv).data(), pointers(environment).data());
+  return errno_error(errno, "exec " + path);
+}
+
 std::optional<ExitStatus> reap_child(int pid) {
   siginfo_t info{};
   if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) {

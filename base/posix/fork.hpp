@@ -20,6 +20,10 @@ void lead_process_group();
 /// 0: it is outside our process namespace.
 [[nodiscard]] int parent_pid();
 
+/// execve(2): this process becomes that program, with our descriptors. Returns only why it can't.
+[[nodiscard]] Error become(const std::string& path, const std::vector<std::string>& argv,
+                           const std::vector<std::string>& environment);
+
 /// How a child ended, reaping it; nullopt while it runs.
 [[nodiscard]] std::optional<ExitStatus> reap_child(int pid);
 

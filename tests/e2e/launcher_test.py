@@ -56,7 +56,9 @@ class Environment(JobTest):
     def test_inherited_rank_variables_are_overridden(self):
         self.script('#!/bin/sh\necho "$RANK of $WORLD_SIZE"\n')
         self.environment.update(RANK="9", WORLD_SIZE="99", MASTER_PORT="1")
-        self.assertEqual(self.run_job("worker.sh"), (0, "0 of 1\n", ""))
+        code, out, err = self.run_job("worker.sh")
+        self.assertEqual((code, out), (0, "0 of 1\n"))
+        self.assertRegex(err, r"^muster \S+ info    RANK, WORLD_SIZE, MASTER_PORT: not read, .*\n$")
 
     def test_open_file_limit_is_the_users_own(self):
         self.script("#!/bin/sh\nulimit -n\n")

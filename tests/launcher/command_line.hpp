@@ -11,9 +11,13 @@
 
 namespace muster::launcher {
 
-/// A machine of three processors and as many GPUs as asked for.
+/// A machine of three processors, no files, and as many GPUs as asked for.
 inline Machine machine_with(std::uint32_t gpus) {
-  return {.cpus = [] { return 3U; }, .nvidia_devices = [gpus] { return gpus; }};
+  return {.cpus = [] { return 3U; },
+          .nvidia_devices = [gpus] { return gpus; },
+          .read_file = [](const std::string& path) -> Result<std::string> {
+            return fail(Errc::NotFound, "no file " + path);
+          }};
 }
 
 /// Parses the words behind `muster`.

@@ -540,6 +540,7 @@ TEST_CASE("no command line and no environment breaks the parser", "[launcher][pr
     ++accepted;
     const auto& options = std::get<Options>(parsed);
     CHECK(options.nproc >= 1);
+    if (options.explain && options.script.empty()) continue;
     // The script and its arguments are the command line's end, but for a `--` between them.
     REQUIRE(options.script_args.size() < words.size());
     CHECK(std::equal(options.script_args.rbegin(), options.script_args.rend(), words.rbegin()));

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "launcher/options.hpp"
+#include "launcher/environment.hpp"
 
 #include <string_view>
 

@@ -1,4 +1,4 @@
-#include "launcher/scheduler.hpp"
+#include "launcher/surroundings/scheduler.hpp"
 
 #include <algorithm>
 #include <array>
