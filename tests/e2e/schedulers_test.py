@@ -174,6 +174,8 @@ class Slurm(JobTest):
 
     @classmethod
     def setUpClass(cls):
+        if os.environ.get("MUSTER_LONG") != "1":
+            raise unittest.SkipTest("a real Slurm is started by ctest -L long")
         needs_cluster()
         missing = [name for name in ("slurmctld", "slurmd", "munged", "srun")
                    if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")]

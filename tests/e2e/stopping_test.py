@@ -413,5 +413,10 @@ class Uninterruptible(StoppingTest):
         self.assertEqual(json.loads((self.folder / "end.json").read_text())["survivors"], [int(stuck)])
 
 
+def load_tests(_loader, tests, _pattern):
+    """Each of them MUSTER_REPEAT times."""
+    return unittest.TestSuite([tests] * int(os.environ.get("MUSTER_REPEAT", "1")))
+
+
 if __name__ == "__main__":
     unittest.main()
