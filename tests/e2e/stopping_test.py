@@ -413,9 +413,12 @@ class Uninterruptible(StoppingTest):
         self.assertEqual(json.loads((self.folder / "end.json").read_text())["survivors"], [int(stuck)])
 
 
-def load_tests(_loader, tests, _pattern):
-    """Each of them MUSTER_REPEAT times."""
-    return unittest.TestSuite([tests] * int(os.environ.get("MUSTER_REPEAT", "1")))
+def load_tests(loader, tests, _pattern):
+    """Each of them MUSTER_REPEAT times, where that is set."""
+    if "MUSTER_REPEAT" not in os.environ:
+        return tests
+    cases = (WhoIsAsked, HowLong, Orphans, Descriptors, Uninterruptible)
+    return unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in cases * int(os.environ["MUSTER_REPEAT"]))
 
 
 if __name__ == "__main__":
