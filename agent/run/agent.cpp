@@ -304,8 +304,9 @@ void Agent::obey(const Assignment& assignment) {
 }
 
 void Agent::obey(const Stop& stop) {
-  const auto grace = std::chrono::round<std::chrono::milliseconds>(
-      group_.grace_from(std::chrono::steady_clock::now()));
+  using Tenths = std::chrono::duration<std::int64_t, std::deci>;
+  const auto grace =
+      std::chrono::round<Tenths>(group_.grace_from(std::chrono::steady_clock::now()));
   logger_.info("stopping round={} reason=\"{}\" signal={} grace={}s", stop.round.number,
                printable(stop.reason), signal_name(stop.signal),
                std::chrono::duration<double>(grace).count());
