@@ -10,7 +10,7 @@ namespace {
 
 /// Opens /dev/null on those of 0, 1 and 2 that are closed, so that no other descriptor takes their
 /// number. System calls only: no library, no sanitizer is there yet.
-[[gnu::no_sanitize("address", "thread", "undefined")]] void take_standard_descriptors() {
+__attribute__((no_sanitize("address", "thread", "undefined"))) void take_standard_descriptors() {
   for (int fd = 0; fd < 3; ++fd) {
     if (::syscall(SYS_fcntl, fd, F_GETFD) >= 0 || errno != EBADF) continue;
     const int access = fd == 0 ? O_RDONLY : O_WRONLY;
