@@ -346,10 +346,10 @@ kill -KILL $$
                 job = self.start_ready(lines=1)
                 (agent,) = [int(pid) for pid in
                             pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()]
-                if any(f"-{agent}-" in found.name for found in folders()):
+                if not self.surroundings:  # An older kernel starts no process in one.
+                    if not any(f"-{agent}-" in found.name for found in folders()):
+                        self.skipTest("no cgroup of v2 that we may write to")
                     self.assertIn(f"muster-{agent}-1", (self.folder / "cgroup").read_text())
-                elif not self.surroundings:
-                    self.skipTest("no cgroup of v2 that we may write to")
                 if victim == "agent":
                     os.kill(agent, signal.SIGKILL)
                 else:
